@@ -17,20 +17,16 @@ import {
 } from 'ai';
 import OpenAI from 'openai';
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 
 const apiKey = 'canary-of-the-chat-token-1618033988';
-let deployment: Deployment;
-let baseURL: string;
-beforeAll(async () => {
-  deployment = await startDeployment({ variables: profiles.plain });
-  baseURL = `${deployment.url}/v1`;
-});
-afterAll(() => deployment?.stop());
+const deployment = await startDeployment({ variables: profiles.plain });
+afterAll(deployment.stop);
+let baseURL = `${deployment.url}/v1`;
 
 const prompt = '€ß漢🦉 Is it warm\nin "Köln"?';
 const description = 'The weather of a place.';
@@ -296,7 +292,7 @@ const modes = providerIds.flatMap((provider) =>
   [false, true].map((stream): [ProviderId, boolean] => [provider, stream]),
 );
 
-/** What a request of a provider has where a signature comes back. */
+/** The field of a signature that comes back, in a request of each provider. */
 const signatures: Record<ProviderId, string> = {
   openai: '"type":"reasoning"',
   anthropic: '"signature"',
@@ -325,12 +321,8 @@ describe.each(clients)('%s', (name, { complete, stream, talk, objects }) => {
     const whole = errorOf(complete({ model: `openai/${hanging}`, signal: aborting.signal }));
     const hung = await deployment.simulator.waitForCall(({ model }) => model === hanging);
     const shown = Promise.withResolvers<void>();
-    const streamed = errorOf(
-      stream({
-        ...{ model: `openai/${begun}`, signal: aborting.signal },
-        onText: () => shown.resolve(),
-      }),
-    );
+    const onText = () => shown.resolve();
+    const streamed = errorOf(stream({ model: `openai/${begun}`, signal: aborting.signal, onText }));
     await shown.promise;
     aborting.abort();
     await Promise.all([whole, streamed]);
@@ -340,30 +332,20 @@ describe.each(clients)('%s', (name, { complete, stream, talk, objects }) => {
   });
 
   it('reads a stream that fails after its beginning → throws, and has shown the beginning', async () => {
-    let shown = '';
-    const onText = (text: string) => {
-      shown = text;
-    };
+    const onText = vi.fn();
     expect(await errorOf(stream({ model: 'anthropic/sim-cut-3', onText }))).toBeInstanceOf(Error);
-    expect(shown).toMatch(/^1/);
+    expect(onText).toHaveBeenLastCalledWith(expect.stringMatching(/^1/));
   });
 
   it('may try again → does where it is told that this may help, and only there', async () => {
-    let requests = 0;
-    const call = {
-      maxRetries: 1,
-      onRequest: () => {
-        requests += 1;
-      },
-    };
+    const onRequest = vi.fn();
+    const call = { maxRetries: 1, onRequest };
     await errorOf(complete({ ...call, model: 'vertexai/sim-status-400' }));
-    expect(requests).toBe(1);
-    requests = 0;
+    expect(onRequest).toHaveBeenCalledTimes(1);
     // The worker tries once more by itself.
-    expect(await complete({ ...call, model: `openai/sim-fail-2-500-${tag}` })).toMatchObject({
-      finishReason: 'stop',
-    });
-    expect(requests).toBe(2);
+    const reply = await complete({ ...call, model: `openai/sim-fail-2-500-${tag}` });
+    expect(reply).toMatchObject({ finishReason: 'stop' });
+    expect(onRequest).toHaveBeenCalledTimes(3);
   });
 
   it.each<[string, number, Partial<Call>]>([
@@ -439,10 +421,8 @@ describe('OpenAI, asked by Chat Completions', () => {
   it.each(clients)('%s → gets replies, calls tools and reads JSON', async (_, client) => {
     for (const stream of [false, true]) {
       const ask = stream ? client.stream : client.complete;
-      expect(await ask({ model: 'openai/sim-verbatim' })).toMatchObject({
-        text: prompt,
-        finishReason: 'stop',
-      });
+      const reply = await ask({ model: 'openai/sim-verbatim' });
+      expect(reply).toMatchObject({ text: prompt, finishReason: 'stop' });
       const talked = await client.talk({ model: 'openai/sim-tools-parallel', stream });
       expect(talked.called.map(({ name }) => name).toSorted()).toEqual(['clock', 'weather']);
       expect(talked.text.split(answer.text)).toHaveLength(3);
@@ -458,16 +438,13 @@ describe('OpenAI, asked by Chat Completions', () => {
 
 describe('the openai package', () => {
   it('is told that trying again is of no use → does not', async () => {
-    let requests = 0;
-    const onRequest = () => {
-      requests += 1;
-    };
+    const onRequest = vi.fn();
     // Our own key is wrong.
     const work = openai({ maxRetries: 2, onRequest }).chat.completions.create({
       ...{ model: 'openai/sim-status-401', messages },
     });
     expect(await errorOf(work)).toMatchObject({ status: 502, code: 'provider_rejected' });
-    expect(requests).toBe(1);
+    expect(onRequest).toHaveBeenCalledTimes(1);
   });
 
   it('meets the deadline of a call that was made → does not make it again', async () => {

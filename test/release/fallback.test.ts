@@ -1,33 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import {
-  authorization,
-  type ChatCall,
-  type Deployment,
-  type StartedApi,
-  startDeployment,
-} from '../support/deployment.js';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { authorization, type ChatCall, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';
 import { patience } from '../support/patience.js';
 import { profiles } from '../support/profiles.js';
 
 /** Two API processes and a worker; OpenAI's calls may not take long, and Bedrock has a fallback by default. */
-let deployment: Deployment;
-let other: StartedApi;
-beforeAll(async () => {
-  deployment = await startDeployment({
-    variables: {
-      ...profiles.plain,
-      OPENAI_TIMEOUT_MS: '3000',
-      OPENAI_FIRST_TOKEN_TIMEOUT_MS: '2000',
-      ANTHROPIC_FALLBACK_AFTER_MS: '300',
-      BEDROCK_FALLBACK: 'vertexai/sim-echo',
-      VERTEXAI_MODEL: 'sim-status-500@default',
-    },
-  });
-  other = await deployment.startApi();
+const deployment = await startDeployment({
+  variables: {
+    ...profiles.plain,
+    OPENAI_TIMEOUT_MS: '3000',
+    OPENAI_FIRST_TOKEN_TIMEOUT_MS: '2000',
+    ANTHROPIC_FALLBACK_AFTER_MS: '300',
+    BEDROCK_FALLBACK: 'vertexai/sim-echo',
+    VERTEXAI_MODEL: 'sim-status-500@default',
+  },
 });
-afterAll(() => deployment?.stop());
+afterAll(deployment.stop);
+const other = await deployment.startApi();
 
 /** The models of the first attempt and of the second, which nothing else calls. */
 const models = (first: string, second = 'sim-echo') => ({

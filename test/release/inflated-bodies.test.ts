@@ -2,21 +2,17 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { authorization, type Deployment, type StartedApi, startDeployment } from '../support/deployment.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { authorization, startDeployment } from '../support/deployment.js';
 
 const connections = 400;
 const maxUserBytes = 67_108_864;
 /** Text that does not repeat itself, so that it is as long compressed. */
 const dense = Buffer.from(Array.from({ length: 20_000 }, (_, n) => (n * n).toString(36)).join());
 
-let deployment: Deployment;
-let api: StartedApi;
-beforeAll(async () => {
-  deployment = await startDeployment({ workers: 0 });
-  api = await deployment.startApi({ CHAT_USER_MAX_QUEUED_BYTES: String(maxUserBytes) });
-});
-afterAll(() => deployment.stop());
+const deployment = await startDeployment({ workers: 0 });
+afterAll(deployment.stop);
+const api = await deployment.startApi({ CHAT_USER_MAX_QUEUED_BYTES: String(maxUserBytes) });
 
 /** The most memory that the API process has had since it was last asked, in bytes. */
 function peakBytes(): number {

@@ -9,9 +9,10 @@ const closed = (properties: Json, more: Json = {}) => ({
   ...{ type: 'object', properties, additionalProperties: false },
   ...more,
 });
+const array = (more: Json) => ({ type: 'array', ...more });
 const inField = (field: unknown, more: Json = {}) => closed({ field }, more);
 
-const inFields = (properties: Json, more: Json = {}) => ({ ...{ type: 'object', properties }, ...more });
+const inFields = (properties: Json, more: Json = {}) => ({ type: 'object', properties, ...more });
 
 /** Why the schema cannot be asked for, and where. */
 function refusalOf(...args: Parameters<typeof fitSchema>) {
@@ -34,17 +35,14 @@ describe('fitSchema', () => {
       again: { $ref: '#/properties/kind/oneOf/1', description: 'Again' },
     },
     required: ['name'],
-    definitions: {
-      list: { type: 'array', items: { type: 'object', properties: {} }, minItems: 1, maxItems: 3 },
-    },
+    definitions: { list: array({ items: inFields({}), minItems: 1, maxItems: 3 }) },
   };
 
   it('leaves schemas for OpenAI, and those of tools of Claude that are not strict, as they are', () => {
     expect(fitSchema('openai', everything, 'format')).toEqual({ schema: everything, moved: [] });
     expect(fitSchema('anthropic', everything, 'tool')).toEqual({ schema: everything, moved: [] });
-    expect(fitSchema('bedrock', { additionalProperties: text }, 'tool').schema).toEqual({
-      ...{ type: 'object', additionalProperties: text },
-    });
+    const map = { additionalProperties: text };
+    expect(fitSchema('bedrock', map, 'tool').schema).toEqual({ type: 'object', ...map });
   });
 
   it.each(['anthropic', 'bedrock'] as const)('fits formats and strict tools to Claude on %s', (id) => {
@@ -58,9 +56,7 @@ describe('fitSchema', () => {
         },
         {
           required: ['name'],
-          definitions: {
-            list: { type: 'array', items: closed({}), minItems: 1, description: 'maxItems: 3' },
-          },
+          definitions: { list: array({ items: closed({}), minItems: 1, description: 'maxItems: 3' }) },
         },
       ),
       moved: ['minLength', 'maxLength', 'minimum', 'others', 'maxItems'],
@@ -90,7 +86,7 @@ describe('fitSchema', () => {
     ['pattern', { ...text, pattern: '(a)\\1' }],
     ['pattern', { ...text, pattern: '\\bword' }],
     ['enum', { ...text, enum: [{}] }],
-    ['prefixItems', { type: 'array', prefixItems: [text, text] }],
+    ['prefixItems', array({ prefixItems: [text, text] })],
   ])('moves %s into words where Claude does not take its value: %j', (keyword, field) => {
     const { [keyword]: value, ...others } = field;
     expect(fitSchema('anthropic', inField(field), 'format')).toEqual({
@@ -108,11 +104,8 @@ describe('fitSchema', () => {
     expect(fitSchema('bedrock', inField(field), 'format')).toEqual({ schema: inField(field), moved: [] });
   });
 
-  const clashing = [
-    closed({ b: text }),
-    inField(text, { minProperties: 1 }),
-    closed({ b: { type: 'number' } }),
-  ];
+  const number = { type: 'number' };
+  const clashing = [closed({ b: text }), inField(text, { minProperties: 1 }), closed({ b: number })];
   const intoAllOf = { $ref: '#/properties/a/allOf/0' };
   const withDefinition = [{ $ref: '#/$defs/b' }, closed({ c: text })];
   const inA = (a: unknown, more: Json = {}) => ({ properties: { a }, ...more });
@@ -137,6 +130,8 @@ describe('fitSchema', () => {
     expect(refusal).toEqual([path, expect.stringContaining(detail)]);
   });
 
+  const requiring = (name: string) => closed({ [name]: text }, { required: [name] });
+  const keywords = closed({ allOf: text, ['__proto__']: text });
   it.each<[string, given: Json, fitted: Json]>([
     [
       'a reference with a description',
@@ -145,30 +140,19 @@ describe('fitSchema', () => {
     ],
     [
       'objects',
-      {
-        allOf: [
-          closed({ b: text }, { required: ['b'] }),
-          { allOf: [closed({ c: text }, { required: ['c'], title: 'C' })] },
-        ],
-      },
+      { allOf: [requiring('b'), { allOf: [{ ...requiring('c'), title: 'C' }] }] },
       closed({ b: text, c: text }, { required: ['b', 'c'], title: 'C' }),
     ],
-    [
-      'names that are keywords',
-      { allOf: [closed({ allOf: text, ['__proto__']: text })] },
-      closed({ allOf: text, ['__proto__']: text }),
-    ],
+    ['names that are keywords', { allOf: [keywords] }, keywords],
   ])('makes one schema of an allOf of %s, for Claude and Gemini', (_, given, fitted) => {
     const more = { $defs: { a: text } };
-    expect(fitSchema('anthropic', inField(given, more), 'format')).toEqual({
-      schema: inField(fitted, more),
-      moved: [],
-    });
-    const { schema, moved } = fitSchema('vertexai', inField(given, more), 'format');
     // Gemini wants nothing beside a reference.
     const { $ref, ...others } = fitted;
     const separate = $ref === undefined ? fitted : { anyOf: [{ $ref }], ...others };
-    expect({ schema, moved }).toEqual({ schema: inField(separate, more), moved: [] });
+    for (const [id, expected] of [['anthropic', fitted] as const, ['vertexai', separate] as const])
+      expect(fitSchema(id, inField(given, more), 'format')).toEqual({
+        ...{ schema: inField(expected, more), moved: [] },
+      });
   });
 
   it('leaves an allOf of patterns to words', () => {
@@ -182,10 +166,7 @@ describe('fitSchema', () => {
       const given = { $ref: '#/definitions/Args', definitions: { Args: inField(text) }, description: 'd' };
       const { $ref: _, ...others } = given;
       expect(fitSchema('bedrock', given, use).schema).toEqual({ ...inField(text), ...others });
-      expect(fitSchema('vertexai', given, use).schema).toMatchObject({
-        type: 'object',
-        properties: { field: text },
-      });
+      expect(fitSchema('vertexai', given, use).schema).toMatchObject(inFields({ field: text }));
     },
   );
 
@@ -203,16 +184,11 @@ describe('fitSchema', () => {
     );
   });
 
+  const orNull = (...others: Json[]) => ({ anyOf: [...others, { type: 'null' }] });
   it.each<[given: Json, fitted: Json]>([
-    [
-      { type: ['string', 'null'], enum: ['a', null] },
-      { anyOf: [{ ...text, enum: ['a'] }, { type: 'null' }] },
-    ],
-    [
-      { enum: [1, null], title: 'T' },
-      { title: 'T', anyOf: [{ enum: [1] }, { type: 'null' }] },
-    ],
-    [{ enum: [null] }, { anyOf: [{ type: 'null' }] }],
+    [{ type: ['string', 'null'], enum: ['a', null] }, orNull({ ...text, enum: ['a'] })],
+    [{ enum: [1, null], title: 'T' }, Object.assign({ title: 'T' }, orNull({ enum: [1] }))],
+    [{ enum: [null] }, orNull()],
   ])('gives null a schema of its own at Gemini: %j', (given, fitted) => {
     expect(fitSchema('vertexai', inField(given), 'format')).toEqual({ schema: inField(fitted), moved: [] });
   });
@@ -225,8 +201,8 @@ describe('fitSchema', () => {
     ['a required name that is no property', ghost, own, 'required'],
     [
       'required names without properties',
-      { type: 'array', items: { type: 'object', required: ['b'] } },
-      { type: 'array', items: { type: 'object', description: 'required: ["b"]' } },
+      array({ items: { type: 'object', required: ['b'] } }),
+      array({ items: { type: 'object', description: 'required: ["b"]' } }),
       'required',
     ],
     [
@@ -239,14 +215,11 @@ describe('fitSchema', () => {
     ['an empty enum', choices(), words('enum: []'), 'enum'],
     ['an enum of an empty text', choices(''), words('enum: [""]'), 'enum'],
     ['an empty text in an enum', choices('', 'a'), choices('a')],
-    ['an empty text beside null', choices('', 'a', null), { anyOf: [choices('a'), { type: 'null' }] }],
+    ['an empty text beside null', choices('', 'a', null), orNull(choices('a'))],
     ['a const that is an empty text', { ...text, const: '' }, words('const: ""'), 'const'],
-    ['an array without items', { type: 'array' }, { type: 'array', items: {} }],
-    [
-      'arrays within a list, or null',
-      { type: ['array', 'null'], items: { type: 'array' } },
-      { type: ['array', 'null'], items: { type: 'array', items: {} } },
-    ],
+    ['an array without items', array({}), array({ items: {} })],
+    ['arrays within arrays', array({ items: array({}) }), array({ items: array({ items: {} }) })],
+    ['an array or null', { type: ['array', 'null'] }, { type: ['array', 'null'], items: {} }],
   ])('Gemini refuses %s -> it gets a schema that it takes, in any place', (_, given, fitted, moved) => {
     const around = (field: Json) => inFields({ field: { anyOf: [field] } }, { $defs: { field } });
     for (const use of ['tool', 'format'] as const)
@@ -258,12 +231,8 @@ describe('fitSchema', () => {
   });
 
   it('an allOf of thousands -> each is looked at a fixed number of times', () => {
-    const schemaOf = (count: number) => {
-      const allOf = Array.from({ length: count }, (_, n) =>
-        closed({ [`p${n}`]: text }, { required: [`p${n}`] }),
-      );
-      return inField({ allOf });
-    };
+    const schemaOf = (count: number) =>
+      inField({ allOf: Array.from({ length: count }, (_, n) => requiring(`p${n}`)) });
     expect(growthOfVisits(schemaOf, (schema) => fitSchema('anthropic', schema, 'format'))).toBeLessThan(17);
     const { schema } = fitSchema('anthropic', schemaOf(4000), 'format');
     expect(schema).toMatchObject({ properties: { field: { required: { length: 4000 } } } });
@@ -296,21 +265,17 @@ describe('fitSchema', () => {
     expect(fitSchema('anthropic', schema, 'format')).toEqual({ schema, moved: [] });
   });
 
-  const number = { type: 'number' };
   const tuple = [number, text];
+  const noSchema = { default: { items: tuple, required: true }, enum: [{ type: 'any' }] };
   it.each<[string, older: Json, current: Json]>([
-    [
-      'a tuple',
-      { type: 'array', items: tuple, minItems: 2 },
-      { type: 'array', prefixItems: tuple, minItems: 2 },
-    ],
+    ['a tuple', array({ items: tuple, minItems: 2 }), array({ prefixItems: tuple, minItems: 2 })],
     ['a closed tuple', { items: tuple, additionalItems: false }, { prefixItems: tuple, items: false }],
     [
       'a tuple with a rest',
       { items: tuple, additionalItems: { items: tuple } },
       { prefixItems: tuple, items: { prefixItems: tuple } },
     ],
-    ['an empty tuple', { type: 'array', items: [] }, { type: 'array' }],
+    ['an empty tuple', array({ items: [] }), array({})],
     ['an exclusive bound', { minimum: 1, exclusiveMinimum: true }, { exclusiveMinimum: 1 }],
     ['bounds that are not exclusive', { maximum: 1, exclusiveMaximum: false }, { maximum: 1 }],
     ['no bound that is exclusive', { type: 'number', exclusiveMaximum: true }, number],
@@ -342,11 +307,7 @@ describe('fitSchema', () => {
       { anyOf: [{ prefixItems: tuple }], not: {} },
     ],
     ['what is below names', { $defs: { d: { items: tuple } } }, { $defs: { d: { prefixItems: tuple } } }],
-    [
-      'no schema',
-      { default: { items: tuple, required: true }, enum: [{ type: 'any' }] },
-      { default: { items: tuple, required: true }, enum: [{ type: 'any' }] },
-    ],
+    ['no schema', noSchema, noSchema],
   ])('%s of an older draft -> is sent as 2020-12 has it, in a tool of Claude', (_, older, current) => {
     for (const id of ['anthropic', 'bedrock'] as const)
       expect(fitSchema(id, inField(older), 'tool')).toEqual({ schema: inField(current), moved: [] });
@@ -355,15 +316,12 @@ describe('fitSchema', () => {
 
   it('a tuple, exclusive bounds and required properties of older drafts -> Gemini takes them', () => {
     const older = {
-      a: { type: 'array', items: tuple },
+      a: array({ items: tuple }),
       b: { ...number, minimum: 1, exclusiveMinimum: false, required: true },
     };
-    expect(fitSchema('vertexai', { type: 'object', properties: older }, 'tool')).toEqual({
-      schema: {
-        ...{ type: 'object', required: ['b'] },
-        properties: { a: { type: 'array', prefixItems: tuple }, b: { ...number, minimum: 1 } },
-      },
-      moved: [],
+    const current = { a: array({ prefixItems: tuple }), b: { ...number, minimum: 1 } };
+    expect(fitSchema('vertexai', inFields(older), 'tool')).toEqual({
+      ...{ schema: inFields(current, { required: ['b'] }), moved: [] },
     });
   });
 

@@ -4,12 +4,7 @@ import { isModelAllowed, isSettable } from '../../../shared/models/model-names.j
 const arn = 'arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude';
 
 describe('isModelAllowed', () => {
-  const plain = [
-    'gpt-5.4-mini',
-    'claude-sonnet-5@20260101',
-    'us.anthropic.claude-sonnet-5-v1:0',
-    'a'.repeat(128),
-  ];
+  const plain = ['gpt-5.4-mini', 'claude-sonnet-5@20260101', 'us.anthropic.claude-5-v1:0', 'a'.repeat(128)];
   const paths = ['projects/other/locations/us-central1/endpoints/1', 'publishers/google/models/gemini'];
   const odd = [arn, 'ARN:aws:bedrock', 'google/gemini', '.hidden', '', 'a'.repeat(129), 'gpt\n'];
   it('no list of models -> plain names and no others', () => {

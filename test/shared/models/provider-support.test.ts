@@ -22,18 +22,9 @@ const untaken = (id: ProviderId, parameters: ModelParameters) => [
 describe.each(providerIds)('what %s is asked', (id) => {
   it('hints that are ignored -> are left out, and nothing else', () => {
     const asked: ModelParameters = {
-      maxOutputTokens: 5,
-      temperature: 0.5,
-      topP: 0.5,
-      stop: ['\u0000', '🎉'],
-      seed: -7,
-      frequencyPenalty: -2,
-      presencePenalty: 1.5,
-      reasoningEffort: 'low',
-      verbosity: 'high',
-      tools: [{ name: 'look' }],
-      parallelToolCalls: false,
-      cacheKey: 'k',
+      ...{ maxOutputTokens: 5, temperature: 0.5, topP: 0.5, stop: ['\u0000', '🎉'], seed: -7 },
+      ...{ frequencyPenalty: -2, presencePenalty: 1.5, reasoningEffort: 'low', verbosity: 'high' },
+      ...{ tools: [{ name: 'look' }], parallelToolCalls: false, cacheKey: 'k' },
     };
     const ignored: readonly string[] = ignoredHints(id, asked);
     expect(Object.keys(parametersFor(id, asked))).toEqual(

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { type OpaquePart, type Part, partsOf, type Turn } from '../../../shared/conversation.js';
-import { isObject } from '../../../shared/json/json.js';
 import { callsIn } from '../../../shared/protocol/alternating-turns.js';
 import { toBody } from '../../../workers/providers/anthropic/anthropic-body.js';
 import { toInput } from '../../../workers/providers/bedrock/bedrock-body.js';
@@ -18,6 +17,7 @@ const turn = (role: Turn['role'], content: Turn['content']): Turn => ({ role, co
 const text = (said: string): Part => ({ type: 'text', text: said });
 const call = (id: string): Part => ({ type: 'tool_call', id, name: 'look', arguments: '{}' });
 const result = (callId: string): Part => ({ type: 'tool_result', callId, content: 'seen' });
+const image: Part = { type: 'image', url: 'https://example.org/a.png' };
 const thought = (data: string, own: Partial<OpaquePart> = {}): OpaquePart => ({
   ...{ type: 'opaque', data, ...source },
   ...own,
@@ -27,15 +27,10 @@ describe('keepThinking', () => {
   const read = ({ data }: OpaquePart) => (data === 'broken' ? [] : [data]);
   /** The data of what is kept, turn by turn. */
   const keptOf = (...turns: Turn[]) =>
-    keepThinking({ turns, model: 'm' }, 'anthropic', read).map(({ content }) =>
-      typeof content === 'string'
-        ? []
-        : content.flatMap((part) => (part.type === 'opaque' ? [part.data] : [])),
+    keepThinking({ turns, model: 'm' }, 'anthropic', read).map((each) =>
+      partsOf(each).flatMap((part) => (part.type === 'opaque' ? [part.data] : [])),
     );
-  const [hello, image] = [
-    turn('user', 'Hello'),
-    { type: 'image', url: 'https://example.org/a.png' } as const,
-  ];
+  const hello = turn('user', 'Hello');
   const calls = (data: string, id: string) => turn('assistant', [thought(data), call(id)]);
   const says = (...data: string[]) => turn('assistant', [...data.map((each) => thought(each)), text('So.')]);
   const results = (id: string, ...notes: Part[]) => turn('user', [result(id), ...notes]);
@@ -82,15 +77,8 @@ describe('keepThinking', () => {
   it('given that of another model or provider -> none of it, and of its own all; older is in front of the text', () => {
     const others = [thought('a', { model: 'other' }), thought('b', { provider: 'bedrock' })];
     const older: OpaquePart = { type: 'opaque', provider: 'anthropic', data: 'c' };
-    const given = turn('assistant', [
-      ...others,
-      text('So.'),
-      thought('d'),
-      older,
-      call('1'),
-      older,
-      call('2'),
-    ]);
+    const own = [text('So.'), thought('d'), older, call('1'), older, call('2')];
+    const given = turn('assistant', [...others, ...own]);
     const [, kept] = keepThinking({ turns: [hello, given], model: 'm' }, 'anthropic', read);
     expect(kept?.content).toEqual([older, text('So.'), thought('d'), call('1'), older, call('2')]);
   });
@@ -135,12 +123,14 @@ describe.each(['anthropic', 'bedrock'] as const)(
   },
 );
 
+const nexts = ['note', 'user', 'image', 'system'] as const;
+
 interface Step {
   model: string;
   /** Written by the model, in this order. */
   reply: ('thought' | 'text' | 'call')[];
   /** Added before the next request, behind the results of calls. */
-  next: ('note' | 'user' | 'image' | 'system')[];
+  next: (typeof nexts)[number][];
   /** Breaks one of the blocks that are there, for good. */
   breaks: number | undefined;
 }
@@ -159,11 +149,8 @@ const providers = {
     write: (signature: string) => JSON.stringify({ reasoningText: { text: '', signature } }),
     ask(turns: Turn[], model: string): unknown[] {
       const { system, toolConfig, messages = [] } = toInput(requestOf(turns, model));
-      return [
-        system,
-        toolConfig,
-        ...messages.flatMap(({ role = '', content = [] }) => blocksIn(role, content)),
-      ];
+      const blocks = messages.flatMap(({ role = '', content = [] }) => blocksIn(role, content));
+      return [system, toolConfig, ...blocks];
     },
   },
 };
@@ -172,30 +159,18 @@ const blocksIn = (role: string, content: string | readonly unknown[]): unknown[]
   (typeof content === 'string' ? [{ type: 'text', text: content }] : content).map((block) => [role, block]);
 
 /** The signature of a block of thinking. */
-function signatureOf(sent: unknown): string | undefined {
-  const [, block] = Array.isArray(sent) ? sent : [];
-  const { signature, reasoningContent } = isObject(block) ? block : {};
-  const inner =
-    isObject(reasoningContent) && isObject(reasoningContent.reasoningText)
-      ? reasoningContent.reasoningText
-      : {};
-  return (signature ?? inner.signature) as string | undefined;
-}
+const signatureOf = (sent: unknown): string | undefined =>
+  /"signature":"([^"]+)"/.exec(String(JSON.stringify(sent)))?.[1];
 
 describe.each(['anthropic', 'bedrock'] as const)('random conversations with Claude at %s', (provider) => {
   const { write, ask } = providers[provider];
-  const nexts = [
-    'note',
-    'user',
-    'image',
-    ...(provider === 'anthropic' ? (['system'] as const) : []),
-  ] as const;
+  const taken = nexts.filter((each) => each !== 'system' || provider === 'anthropic');
   const step: fc.Arbitrary<Step> = fc.record({
     model: fc.constantFrom('m', 'm', 'm', 'other'),
     reply: fc
       .array(fc.constantFrom('thought', 'text', 'call'), { minLength: 1, maxLength: 6 })
       .filter((written) => written.some((each) => each !== 'thought')),
-    next: fc.array(fc.constantFrom(...nexts), { maxLength: 3 }),
+    next: fc.array(fc.constantFrom(...taken), { maxLength: 3 }),
     breaks: fc.option(fc.nat(), { nil: undefined, freq: 8 }),
   });
 
@@ -272,7 +247,7 @@ function turnsAfter(parts: Part[], next: Step['next']): Turn[] {
   const others: Record<Step['next'][number], Turn[]> = {
     note: [],
     user: [turn('user', 'And?')],
-    image: [turn('user', [{ type: 'image', url: 'https://example.org/a.png' }])],
+    image: [turn('user', [image])],
     system: [turn('system', 'Be kind.')],
   };
   return [
@@ -289,13 +264,9 @@ function turnsAfter(parts: Part[], next: Step['next']): Turn[] {
 const clients: ((turns: Turn[]) => Turn[])[] = [
   (turns) => turns,
   (turns) =>
-    turns.map(({ role, content }) => {
-      const parts = partsOf({ content });
-      const lastCall = parts.findLastIndex(({ type }) => type === 'tool_call');
-      return turn(
-        role,
-        parts.filter(({ type }, place) => type !== 'opaque' || place < lastCall),
-      );
+    turns.map((each) => {
+      const lastCall = partsOf(each).findLastIndex(({ type }) => type === 'tool_call');
+      return withThinkingUpTo(lastCall, each);
     }),
   (turns) => {
     const asking = turns.flatMap((each, place) => (isAsking(each) ? [place] : []));
@@ -303,7 +274,7 @@ const clients: ((turns: Turn[]) => Turn[])[] = [
       .slice(1, -1)
       .map((end) => turns.findLastIndex(({ role }, n) => n < end && role === 'assistant'));
     return turns.map((each, place) =>
-      lasts.includes(place) && turns[place - 1]?.role !== 'assistant' ? withoutThinking(each) : each,
+      lasts.includes(place) && turns[place - 1]?.role !== 'assistant' ? withThinkingUpTo(0, each) : each,
     );
   },
 ];
@@ -311,23 +282,17 @@ const clients: ((turns: Turn[]) => Turn[])[] = [
 const isAsking = ({ role, content }: Turn): boolean =>
   role === 'user' && partsOf({ content }).every(({ type }) => type !== 'tool_result');
 
-const withoutThinking = ({ role, content }: Turn): Turn =>
-  turn(
-    role,
-    partsOf({ content }).filter(({ type }) => type !== 'opaque'),
-  );
+function withThinkingUpTo(end: number, { role, content }: Turn): Turn {
+  const kept = partsOf({ content }).filter(({ type }, place) => type !== 'opaque' || place < end);
+  return turn(role, kept);
+}
 
 /** The conversation with one block that its client has damaged. */
 function withBroken(turns: Turn[], which: number): Turn[] {
-  const blocks = turns.flatMap(({ content }) =>
-    typeof content === 'string' ? [] : content.filter((part) => part.type === 'opaque'),
-  );
+  const blocks = turns.flatMap(partsOf).filter((part) => part.type === 'opaque');
   const broken = blocks[which % Math.max(1, blocks.length)];
-  return turns.map(({ role, content }) => ({
-    role,
-    content:
-      typeof content === 'string'
-        ? content
-        : content.map((part) => (part === broken ? { ...broken, data: 'broken' } : part)),
-  }));
+  const damaged = (part: Part): Part => (part === broken ? { ...broken, data: 'broken' } : part);
+  return turns.map(({ role, content }) =>
+    turn(role, typeof content === 'string' ? content : content.map(damaged)),
+  );
 }

@@ -34,6 +34,10 @@ const helloAnthropic = anthropic({
 
 const helloVertexAi = vertexai([[{ text: 'Hello' }]]);
 
+/** The events of Anthropic's answer with other fields in the one that says why it ends. */
+const endingAs = ({ events }: PlayedAnswer, fields: object): PlayedAnswer['events'] =>
+  events.map(([name, data]) => [name, name === 'message_delta' ? { ...Object(data), ...fields } : data]);
+
 /** The answer with this event before and behind each of its own. */
 const withEvent = (answer: PlayedAnswer, ...event: PlayedAnswer['events'][number]): PlayedAnswer => ({
   ...answer,
@@ -42,17 +46,9 @@ const withEvent = (answer: PlayedAnswer, ...event: PlayedAnswer['events'][number
 
 describe('an event without a part of the reply', () => {
   it.each([
-    ...[
-      'null',
-      '',
-      ' ',
-      '{}',
-      '{"choices":null}',
-      '{"choices":[]}',
-      '{"choices":[null]}',
-      '{"choices":[{}]}',
-    ],
-    ...['{"choices":[{"delta":null,"finish_reason":null}]}', '{"type":"keepalive"}', '{"usage":null}'],
+    ...['null', '', ' ', '{}', '{"choices":null}', '{"choices":[]}', '{"choices":[null]}'],
+    ...['{"choices":[{}]}', '{"choices":[{"delta":null,"finish_reason":null}]}'],
+    ...['{"type":"keepalive"}', '{"usage":null}'],
     '{"choices":[{"delta":{"content":null,"tool_calls":null}}],"usage":{}}',
   ])('that is %j, from OpenAI’s side -> is passed over', async (data) => {
     const reply = await play('openai', withEvent(hello, '', data), { stream });
@@ -205,20 +201,16 @@ describe.each(replyModes)('the end of a $mode reply', ({ stream }) => {
     expect(await play('openai', refused, { stream })).toMatchObject({ reason: 'blocked', text: '' });
   });
 
-  it.each([undefined, null, ''])(
-    'is said as %j by a relay of Anthropic -> it is usual',
-    async (stop_reason) => {
-      const { whole, events } = plain.anthropic();
-      const answer: PlayedAnswer = {
-        whole: JSON.stringify({ ...JSON.parse(whole), stop_reason }),
-        events: events.map(([name, data]) => [
-          name,
-          name === 'message_delta' ? { ...Object(data), delta: { stop_reason } } : data,
-        ]),
-      };
-      expect(await play('anthropic', answer, { stream })).toMatchObject({ text: '{}', reason: 'stop' });
-    },
-  );
+  it.each([undefined, null, ''])('is %j from a relay of Anthropic -> it is usual', async (stop_reason) => {
+    const answer = plain.anthropic();
+    const whole = JSON.stringify({ ...JSON.parse(answer.whole), stop_reason });
+    const reply = await play(
+      'anthropic',
+      { whole, events: endingAs(answer, { delta: { stop_reason } }) },
+      { stream },
+    );
+    expect(reply).toMatchObject({ text: '{}', reason: 'stop' });
+  });
 });
 
 it('a stream with a chunk that says something else, and without a reason -> that may be what went wrong', async () => {
@@ -245,6 +237,9 @@ describe('the calls of a stream of OpenAI’s side', () => {
   };
   const own = expect.stringMatching(/^call_/);
 
+  /** Each in a chunk of its own. */
+  const apart = (...pieces: object[]) => pieces.map((each) => [each]);
+
   /** A stream with these calls in its deltas. */
   const answer = (...deltas: object[][]) => {
     const said = deltas.map((calls) => ({ tool_calls: calls }));
@@ -254,36 +249,32 @@ describe('the calls of a stream of OpenAI’s side', () => {
   it.each<[given: string, deltas: object[][]]>([
     [
       'come in turns',
-      [
-        [begin(0, 'a', 'f')],
-        [begin(1, 'b', 'g')],
-        [piece(0, '{"x"')],
-        [piece(1, '{"y"')],
-        [piece(0, ':1}')],
-        [piece(1, ':2}')],
-      ],
+      apart(
+        ...[begin(0, 'a', 'f'), begin(1, 'b', 'g')],
+        ...[piece(0, '{"x"'), piece(1, '{"y"'), piece(0, ':1}'), piece(1, ':2}')],
+      ),
     ],
     [
       'have its name again in each piece, and all the index 0',
-      [[begin(0, 'a', 'f', '{"x"')], [begin(0, 'a', 'f', ':1}')], [begin(0, 'b', 'g', y)]],
+      apart(begin(0, 'a', 'f', '{"x"'), begin(0, 'a', 'f', ':1}'), begin(0, 'b', 'g', y)),
     ],
     ['come in one chunk', [[begin(0, 'a', 'f', x), begin(1, 'b', 'g', y)]]],
     ['come in one chunk without indexes', [[begin(undefined, 'a', 'f', x), begin(undefined, 'b', 'g', y)]]],
-    ['come one by one without indexes', [[begin(undefined, 'a', 'f', x)], [begin(undefined, 'b', 'g', y)]]],
+    ['come one by one without indexes', apart(begin(undefined, 'a', 'f', x), begin(undefined, 'b', 'g', y))],
     [
       'all have the index 0, and come in turns by their ids',
-      [[begin(0, 'a', 'f')], [begin(0, 'b', 'g')], [piece(0, x, 'a')], [piece(0, y, 'b')]],
+      apart(begin(0, 'a', 'f'), begin(0, 'b', 'g'), piece(0, x, 'a'), piece(0, y, 'b')),
     ],
     [
       'have another id with each piece',
-      [[begin(0, 'a', 'f')], [piece(0, x, 'c')], [begin(1, 'b', 'g')], [piece(1, y, 'd')]],
+      apart(begin(0, 'a', 'f'), piece(0, x, 'c'), begin(1, 'b', 'g'), piece(1, y, 'd')),
     ],
   ])('%s -> each is whole', async (_, pieces) => {
     expect(await answer(...pieces)).toMatchObject(both);
   });
 
   it('have neither ids nor indexes of their own -> another name begins the next one', async () => {
-    const { calls } = await answer([begin(0, undefined, 'f')], [begin(0, undefined, 'g')], [piece(0, y)]);
+    const { calls } = await answer(...apart(begin(0, undefined, 'f'), begin(0, undefined, 'g'), piece(0, y)));
     expect(calls).toEqual([
       [own, 'f', '{}', undefined],
       [own, 'g', y, undefined],
@@ -299,11 +290,10 @@ describe.each(replyModes)('the thinking of a foreign model in a $mode reply', ({
   /** A reply that thinks in this field, says something and calls a tool. */
   const answer = (field: string) =>
     openai({ [field]: 'Hm. So.', content: 'Look:', tool_calls: [call] }, [
-      ...[
-        { [field]: 'Hm.', content: null },
-        { [field]: ' So.', content: '' },
-      ],
-      ...[{ [field]: null, content: 'Look:' }, { tool_calls: calls }],
+      ...[['Hm.', null] as const, [' So.', ''] as const, [null, 'Look:'] as const].map(
+        ([thought, content]) => ({ [field]: thought, content }),
+      ),
+      { tool_calls: calls },
     ]);
 
   it.each(['reasoning', 'reasoning_content'])(
@@ -338,15 +328,10 @@ describe.each(replyModes)('the thinking of a foreign model in a $mode reply', ({
   });
 });
 
+const all = { max_completion_tokens: 9, store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' };
 it.each([
-  [
-    'https://api.openai.com/v1',
-    { max_completion_tokens: 9, store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' },
-  ],
-  [
-    'https://name.openai.azure.com/openai/v1',
-    { max_completion_tokens: 9, store: false, safety_identifier: 'a-hash', prompt_cache_key: 'k' },
-  ],
+  ['https://api.openai.com/v1', all],
+  ['https://name.openai.azure.com/openai/v1', all],
   ['https://name.openai.azure.com/openai/deployments/d', { max_completion_tokens: 9 }],
   ['http://127.0.0.1:8000/v1', { max_tokens: 9 }],
 ])(
@@ -382,23 +367,19 @@ it.each<[ProviderId, PlayedAnswer]>([
 });
 
 it('a stream ends with all of the message -> it is read where nothing was said, and once', async () => {
-  const last: PlayedAnswer['events'][number] = [
-    '',
-    { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] },
-  ];
-  for (const events of [[last], [...hello.events.slice(0, 2), last]])
+  const choices = [{ message: { content: 'Hello' }, finish_reason: 'stop' }];
+  for (const before of [[], hello.events.slice(0, 2)]) {
+    const events: PlayedAnswer['events'] = [...before, ['', { choices }]];
     expect(await play('openai', { whole: '', events }, { stream })).toMatchObject({ text: 'Hello' });
+  }
 });
 
 describe.each(replyModes)('content in parts, in a $mode reply', ({ stream }) => {
   it('is thinking and a text, as at Mistral -> each is read', async () => {
     const thought = { type: 'thinking', thinking: [{ type: 'text', text: 'Hm.' }] };
     const said = { type: 'text', text: 'Hello' };
-    const answer = openai(
-      { content: [thought, said] },
-      [{ content: [thought] }, { content: [said] }],
-      'stop',
-    );
+    const pieces = [{ content: [thought] }, { content: [said] }];
+    const answer = openai({ content: [thought, said] }, pieces, 'stop');
     const reply = await play('openai', answer, { stream, reasoning: 'shown' });
     expect(reply.pieces).toMatchObject([
       { kind: 'thinking', text: 'Hm.' },
@@ -427,24 +408,15 @@ describe('token counts', () => {
   it.each([none, { prompt_tokens: null, completion_tokens: null }])(
     'are %j behind those that count, and before -> those count',
     async (zeros) => {
-      const reply = await play('openai', withEvent(hello, '', JSON.stringify({ usage: zeros })), { stream });
-      expect(reply).toMatchObject({ text: 'Hello', usage });
-      const { usage: counted } = await play(
-        'openai',
-        withEvent(ending('stop'), '', JSON.stringify({ usage: zeros })),
-        {
-          stream,
-        },
-      );
-      expect(counted).toBeUndefined();
+      const amongZeros = (answer: PlayedAnswer) =>
+        play('openai', withEvent(answer, '', JSON.stringify({ usage: zeros })), { stream });
+      expect(await amongZeros(hello)).toMatchObject({ text: 'Hello', usage });
+      expect((await amongZeros(ending('stop'))).usage).toBeUndefined();
     },
   );
 
   it('are zeros in the last event of a relay of Anthropic -> those of the first count', async () => {
-    const events = helloAnthropic.events.map(([name, data]): [string, object | string] => [
-      name,
-      name === 'message_delta' ? { ...Object(data), usage: { input_tokens: 0, output_tokens: 7 } } : data,
-    ]);
+    const events = endingAs(helloAnthropic, { usage: { input_tokens: 0, output_tokens: 7 } });
     expect(await play('anthropic', { whole: '', events }, { stream })).toMatchObject({ usage });
   });
 

@@ -13,7 +13,7 @@ import { providerSetups } from '../../support/providers.js';
 import { openStream } from '../../support/running-jobs.js';
 import { type Served, serve } from '../../support/serve.js';
 
-/** What the servers that docs/deploying.md names refuse, in their own words, and what becomes of a request. */
+/** The refusals of the servers that docs/deploying.md names, in their own words, and what becomes of a request. */
 
 type Refusal = [status: number, body: unknown];
 interface Row {
@@ -39,6 +39,7 @@ const idsIn = (body: JsonObject): string[] =>
 const tools = { parameters: { tools: [{ name: 'f' }] } };
 const invalid = { type: 'invalid_request_error', param: null, code: null };
 const refused = { code: 'provider_rejected' };
+const sayError = (message: string, more: object = invalid) => ({ error: { message, ...more } });
 
 const rows: Row[] = [
   // https://github.com/editor-code-assistant/eca/issues/231, https://github.com/Gitlawb/openclaude/issues/739
@@ -66,13 +67,11 @@ const rows: Row[] = [
     server: 'Mistral',
     refuses: 'ids of calls that are not nine letters and digits',
     asked: { turns: called },
-    refuse: (body) =>
-      idsIn(body).every((each) => /^[a-zA-Z0-9]{9}$/.test(each))
-        ? undefined
-        : [
-            400,
-            { message: `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`, ...invalid },
-          ],
+    refuse: (body) => {
+      const message = `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`;
+      const areFit = idsIn(body).every((each) => /^[a-zA-Z0-9]{9}$/.test(each));
+      return areFit ? undefined : [400, { message, ...invalid }];
+    },
     gives: [{}, {}],
   },
   // It passes over the newer name: https://github.com/ollama/ollama/issues/7125
@@ -89,7 +88,7 @@ const rows: Row[] = [
     asked: tools,
     refuse: ({ stream }) =>
       stream
-        ? [500, { error: { code: 500, message: 'Cannot use tools with stream', type: 'server_error' } }]
+        ? [500, sayError('Cannot use tools with stream', { code: 500, type: 'server_error' })]
         : undefined,
     gives: [{ stream: true }, { tools: [expect.anything()] }],
   },
@@ -112,15 +111,7 @@ const rows: Row[] = [
     refuse: (body) =>
       JSON.stringify(body).includes('reasoning_content')
         ? undefined
-        : [
-            400,
-            {
-              error: {
-                message: 'The `reasoning_content` in the thinking mode must be passed back to the API.',
-                ...invalid,
-              },
-            },
-          ],
+        : [400, sayError('The `reasoning_content` in the thinking mode must be passed back to the API.')],
     gives: [{}, {}],
   },
   // https://github.com/llm-exe/llm-exe/issues/662
@@ -128,7 +119,7 @@ const rows: Row[] = [
     server: 'DeepSeek',
     refuses: 'JSON by a schema',
     asked: { parameters: { format: { type: 'json_schema', name: 'n', schema: {} } } },
-    refuse: () => [400, { error: { message: 'This response_format type is unavailable now', ...invalid } }],
+    refuse: () => [400, sayError('This response_format type is unavailable now')],
     gives: refused,
   },
   // https://github.com/evalstate/fast-agent/issues/122
@@ -136,7 +127,7 @@ const rows: Row[] = [
     server: 'OpenRouter',
     refuses: 'tools for a model without them',
     asked: tools,
-    refuse: () => [404, { error: { message: 'No endpoints found that support tool use.', code: 404 } }],
+    refuse: () => [404, sayError('No endpoints found that support tool use.', { code: 404 })],
     gives: refused,
   },
   // https://github.com/vllm-project/vllm/issues/9986
@@ -156,9 +147,9 @@ const rows: Row[] = [
   },
   // Of servers without streams, whose names are not known.
   ...[
-    { error: { message: 'Streaming is not supported for this model.', ...invalid } },
-    { error: { message: 'no', type: 'invalid_request_error', param: 'stream' } },
-    { error: { message: "Unsupported value: 'stream' does not support true with this model." } },
+    sayError('Streaming is not supported for this model.'),
+    sayError('no', { type: 'invalid_request_error', param: 'stream' }),
+    sayError("Unsupported value: 'stream' does not support true with this model.", {}),
     { detail: [{ type: 'literal_error', loc: ['body', 'stream'], msg: 'Input should be False' }] },
   ].flatMap((body) =>
     [400, 404, 422].map(

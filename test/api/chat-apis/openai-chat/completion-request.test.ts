@@ -75,6 +75,7 @@ describe('a hint that not every provider takes', () => {
 
 describe('what no provider can do', () => {
   const said = (content: object) => ({ messages: [{ role: 'user', content: [content] }] });
+  const refusal = { type: 'refusal', refusal: 'x' };
   const assistant = (message: object) => ({ messages: [{ role: 'assistant', content: 'x', ...message }] });
 
   it.each([
@@ -93,10 +94,7 @@ describe('what no provider can do', () => {
     [{ service_tier: 1 }, '/service_tier must be a string'],
     [{ messages: [{ role: 'function' }] }, '/messages/0/role function is not supported: use tool'],
     [assistant({ function_call: {} }), '/messages/0/function_call is not supported: use tool_calls'],
-    [
-      assistant({ content: [{ type: 'refusal', refusal: 'x' }] }),
-      '/messages/0/content/0/type refusal parts are not supported',
-    ],
+    [assistant({ content: [refusal] }), '/messages/0/content/0/type refusal parts are not supported'],
     [said({ type: 'input_audio' }), '/messages/0/content/0/type input_audio parts are not supported'],
     [said({ type: 'secret-of-the-caller' }), '/messages/0/content/0/type must be text or image_url'],
   ])('is asked for as %j → refused by name: %s', (fields, reason) => {
@@ -109,6 +107,8 @@ describe('what is wrong for anybody', () => {
   const many = Array(1001).fill({ role: 'user', content: 'x' });
   const roles = 'must be system, developer, user, assistant or tool';
   const stops = 'must be a text of 1 to 1000 characters, or up to 4 of them';
+  const sameLimit = 'must be the same as max_completion_tokens, or absent';
+  const efforts = 'none, minimal, low, medium, high, xhigh, max';
   const counted = { stream_options: { include_usage: true } };
   const miscounted = { stream: true, stream_options: { include_usage: 1 } };
 
@@ -131,10 +131,7 @@ describe('what is wrong for anybody', () => {
     [miscounted, '/stream_options/include_usage must be true or false'],
     [{ max_tokens: 0 }, '/max_tokens must be at least 1'],
     [{ max_tokens: 1.5 }, '/max_tokens must be a whole number'],
-    [
-      { max_tokens: 5, max_completion_tokens: 6 },
-      '/max_tokens must be the same as max_completion_tokens, or absent',
-    ],
+    [{ max_tokens: 5, max_completion_tokens: 6 }, `/max_tokens ${sameLimit}`],
     [{ temperature: 2.1 }, '/temperature must be at most 2'],
     [{ temperature: -1 }, '/temperature must be at least 0'],
     [{ temperature: '1' }, '/temperature must be a number'],
@@ -144,10 +141,7 @@ describe('what is wrong for anybody', () => {
     [{ seed: 1.5 }, '/seed must be a whole number'],
     [{ seed: 2 ** 60 }, '/seed must be at most 9007199254740991'],
     [{ verbosity: 'secret' }, '/verbosity must be one of: low, medium, high'],
-    [
-      { reasoning_effort: 'secret' },
-      '/reasoning_effort must be one of: none, minimal, low, medium, high, xhigh, max',
-    ],
+    [{ reasoning_effort: 'secret' }, `/reasoning_effort must be one of: ${efforts}`],
     [{ stop: '' }, '/stop must not be empty'],
     [{ stop: ['x'.repeat(1001)] }, '/stop/0 must be at most 1000 characters'],
     [{ stop: 5 }, `/stop ${stops}`],
@@ -225,13 +219,7 @@ describe('a conversation', () => {
         { role: 'developer', content: 'Be brief.' },
         { role: 'assistant', content: 'Hi', refusal: null, annotations: [], tool_calls: [], audio: null },
         { role: 'system', content: ' ' },
-        {
-          role: 'user',
-          content: [
-            { type: 'text', text: 'a' },
-            { type: 'text', text: 'b' },
-          ],
-        },
+        { role: 'user', content: ['a', 'b'].map((text) => ({ type: 'text', text })) },
       ],
     });
     expect(turns).toEqual([
@@ -241,12 +229,13 @@ describe('a conversation', () => {
     ]);
   });
 
+  const counted = { include_usage: true, include_obfuscation: false };
   it.each<[object, object]>([
     [{}, { isLowPriority: false, isStream: false, includesUsage: false }],
     [{ service_tier: 'flex' }, { isLowPriority: true }],
     [{ stream: true }, { isStream: true, includesUsage: false }],
     [
-      { stream: true, stream_options: { include_usage: true, include_obfuscation: false } },
+      { stream: true, stream_options: counted },
       { isStream: true, includesUsage: true },
     ],
   ])('is asked for with %j → %j', (fields, expected) => {

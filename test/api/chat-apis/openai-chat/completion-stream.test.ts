@@ -48,13 +48,11 @@ async function play(asked: Asked, write: Write, ending: Completion | Error) {
   const { stream, answer, response, marked } = await open(asked);
   const reading = answer.then(([message]) => message.setEncoding('utf8').toArray());
   write(stream);
-  await sendStream(
-    response,
-    stream,
-    ending instanceof Error
-      ? Promise.reject(ending)
-      : Promise.resolve({ kind: 'completed', completion: ending } satisfies ChatReply),
-  );
+  const end = async (): Promise<ChatReply> => {
+    if (ending instanceof Error) throw ending;
+    return { kind: 'completed', completion: ending };
+  };
+  await sendStream(response, stream, end());
   const events = (await reading).join('').split('\n\n');
   const chunks = events.map((event) => {
     const data = event.replace(/^data: /, '');
@@ -165,14 +163,11 @@ describe('a streamed completion', () => {
 
   it('is of a fallback → it is named from the first chunk on, before a piece or without one', async () => {
     const ignored = ['temperature'];
-    const early = await play(
-      {},
-      (stream) => {
-        stream.begin({ writer: { provider: 'anthropic', model: 'next' }, ignored });
-        stream.write('Hi');
-      },
-      completion,
-    );
+    const write: Write = (stream) => {
+      stream.begin({ writer: { provider: 'anthropic', model: 'next' }, ignored });
+      stream.write('Hi');
+    };
+    const early = await play({}, write, completion);
     expect([early.headers['x-llm-provider'], early.marked]).toEqual(['anthropic', [['anthropic', ignored]]]);
     const written = [begun, said('Hi'), ended('stop')];
     expect(early.chunks).toEqual([...written.map((each) => ({ ...each, model: 'anthropic/next' })), ...done]);
@@ -190,13 +185,8 @@ describe('a streamed completion', () => {
 });
 
 describe('a streamed completion with calls', () => {
-  const headOfWhole = {
-    id: 'x',
-    created: 1,
-    provider: 'anthropic',
-    model: 'anthropic/m',
-    isFlex: false,
-  } as const;
+  const writer = { provider: 'anthropic', model: 'anthropic/m' } as const;
+  const headOfWhole = { id: 'x', created: 1, isFlex: false, ...writer };
   const call = (id: string, at: number, signature?: string) =>
     ({ kind: 'call', id, name: 'weather', at, ...(signature && { signature }) }) as const;
   const calls = (...toolCalls: object[]) => choice({ tool_calls: toolCalls });
@@ -205,19 +195,14 @@ describe('a streamed completion with calls', () => {
   const piece = (index: number, text: string) => calls({ index, function: { arguments: text } });
 
   it('has two → each is named once, then the pieces of its arguments, and text behind it is content', async () => {
+    const marks = [call('a', 6, 'signed'), call('b', 13), { kind: 'text', at: 15 } as const] as const;
+    const [first, second, behind] = marks;
     const write: Write = (stream) => {
       stream.begin();
-      stream.write('Look: ');
-      stream.mark(call('a', 6, 'signed'));
-      stream.write('{"x"');
-      stream.write(':1}');
-      stream.mark(call('b', 13));
-      stream.write('{}');
-      stream.mark({ kind: 'text', at: 15 });
-      stream.write('done');
+      for (const each of ['Look: ', first, '{"x"', ':1}', second, '{}', behind, 'done'])
+        typeof each === 'string' ? stream.write(each) : stream.mark(each);
     };
-    const marks = [call('a', 6, 'signed'), call('b', 13), { kind: 'text', at: 15 } as const];
-    const whole = { ...uncounted, text: 'Look: {"x":1}{}done', marks };
+    const whole = { ...uncounted, text: 'Look: {"x":1}{}done', marks: [...marks] };
     const events = (await play({ provider: 'vertexai' }, write, whole)).chunks.slice(0, -2);
     expect(events.slice(1).map((event) => typeof event === 'object' && event.choices)).toEqual([
       choice({ content: 'Look: ' }),

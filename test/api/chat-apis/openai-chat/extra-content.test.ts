@@ -33,17 +33,15 @@ function tapeOf(pieces: readonly Piece[], provider: ProviderId) {
   return { text, marks };
 }
 
+const resultOf = (id: string) => ({ role: 'tool', tool_call_id: id, content: 'x' });
+
 /** The message of a client that has got a reply of these pieces, and the results of its calls. */
 function messagesOf(pieces: readonly Piece[], provider: ProviderId) {
   const head = { id: 'x', created: 1, provider, model: `${provider}/m`, isFlex: false };
   const tape = tapeOf(pieces, provider);
   const { choices } = toChatCompletion(head, { kind: 'ok', model: 'm', queueMs: 0, providerMs: 0, ...tape });
   const message = choices[0]?.message;
-  const results = (message?.tool_calls ?? []).map(({ id }) => ({
-    role: 'tool',
-    tool_call_id: id,
-    content: 'x',
-  }));
+  const results = (message?.tool_calls ?? []).map(({ id }) => resultOf(id));
   return [message, ...results];
 }
 
@@ -110,7 +108,7 @@ describe('blocks that a client has changed', () => {
   const thinking = (signed_thinking: string) => ({ anthropic: { signed_thinking, model: 'm' } });
   const messages = (content: string, ...extras: object[]) => [
     { role: 'assistant', content, tool_calls: extras.map((extra, n) => call(`${n}`, extra)) },
-    ...extras.map((_, n) => ({ role: 'tool', tool_call_id: `${n}`, content: 'x' })),
+    ...extras.map((_, n) => resultOf(`${n}`)),
   ];
   const place = (length: unknown) => JSON.stringify([one, { type: 'text', length }, two]);
 
@@ -127,15 +125,12 @@ describe('blocks that a client has changed', () => {
     [99, 'Hi', 'Hi', undefined],
     [0, 'Hi', undefined, 'Hi'],
   ])(
-    'given a text of another length than its place, %i → all of it is there',
+    'given a text longer or shorter than its place, %i → all of it is there',
     (length, said, before, after) => {
       const [turn] = readBody({ messages: messages(said, thinking(place(length))) }).turns;
       const textOf = (text: string | undefined) => (text === undefined ? [] : [{ type: 'text', text }]);
-      const opaque = { type: 'opaque' };
-      expect(turn?.content).toMatchObject([
-        ...[opaque, ...textOf(before), opaque, ...textOf(after)],
-        { type: 'tool_call' },
-      ]);
+      const [opaque, called] = [{ type: 'opaque' }, { type: 'tool_call' }];
+      expect(turn?.content).toMatchObject([opaque, ...textOf(before), opaque, ...textOf(after), called]);
     },
   );
 

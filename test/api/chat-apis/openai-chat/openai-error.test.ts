@@ -122,10 +122,8 @@ describe('an error', () => {
     ['Prefer', 'Prefer', 'Prefer is wrong.'],
     ['', null, 'The body is wrong.'],
   ])('at %j → names the place', async (pointer, param, message) => {
-    expect(await answerTo(invalidRequest([{ pointer, detail: 'is wrong' }]))).toMatchObject({
-      param,
-      message,
-    });
+    const answer = await answerTo(invalidRequest([{ pointer, detail: 'is wrong' }]));
+    expect(answer).toMatchObject({ param, message });
   });
 
   it.each<[string, RegExp]>([
@@ -141,22 +139,17 @@ describe('an error', () => {
     ['LiteLLM, and so aider', /this model's maximum context length is/i],
   ])('about a conversation that is too long → %s know it by the message', async (_, pattern) => {
     for (const detail of [undefined, describeExcess(200_000)]) {
-      const { message } = (await answerTo(new Failure('context_length_exceeded', { detail }))) as {
-        message?: string;
-      };
-      expect(message).toMatch(pattern);
+      const answer = await answerTo(new Failure('context_length_exceeded', { detail }));
+      expect(answer).toHaveProperty('message', expect.stringMatching(pattern));
     }
   });
 
   const listed = 'GET /v1/models';
+  const unknown = new Failure('provider_rejected', { modelUnknown: true });
   it.each<[string, Failure, string]>([
     ['is none', modelNotFound(), listed],
     ['may not be used', modelNotAllowed('openai'), listed],
-    [
-      'its provider does not know',
-      new Failure('provider_rejected', { modelUnknown: true }),
-      'its provider does not know',
-    ],
+    ['its provider does not know', unknown, 'its provider does not know'],
   ])('for a model that %s → a 404 that says so', async (_, failure, text) => {
     expect(await answerTo(failure)).toMatchObject({
       ...{ status: 404, type: wrong, param: 'model', code: 'model_not_found' },

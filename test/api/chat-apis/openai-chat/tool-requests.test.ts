@@ -3,12 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { ignoredFieldsOf } from '../../../../api/chat-apis/openai-chat/completion-request.js';
 import { toOpenAiError } from '../../../../api/chat-apis/openai-chat/openai-error.js';
 import { type ProviderId, providerIds } from '../../../../shared/contracts/contract.js';
+import { partsOf, type Turn } from '../../../../shared/conversation.js';
 import { Failure } from '../../../../shared/failures.js';
 import { readBody, refusalOf } from '../../../support/completion-bodies.js';
 
 const user = { role: 'user', content: 'Hello' };
 const tool = (name: string, more: object = {}) => ({ type: 'function', function: { name, ...more } });
 const tools = [tool('weather')];
+const withTools = (fields: object) => ({ tools, ...fields });
 const parameters = { type: 'object', properties: { city: { type: 'string' } } };
 const format = (json_schema?: unknown) => ({ response_format: { type: 'json_schema', json_schema } });
 const letters = 'must be 1 to 64 letters, digits, underscores and hyphens';
@@ -23,26 +25,12 @@ describe('tools and formats', () => {
     [{ tools }, weather],
     [{ tools: [tool('a', all)] }, { tools: [{ name: 'a', ...all }] }],
     [{ tools: [tool('a', none)] }, { tools: [{ name: 'a' }] }],
-    [
-      { tools, tool_choice: 'auto' },
-      { ...weather, toolChoice: 'auto' },
-    ],
-    [
-      { tools, tool_choice: 'none' },
-      { ...weather, toolChoice: 'none' },
-    ],
-    [
-      { tools, tool_choice: 'required' },
-      { ...weather, toolChoice: 'required' },
-    ],
-    [
-      { tools, tool_choice: tool('weather') },
-      { ...weather, toolChoice: { name: 'weather' } },
-    ],
-    [
-      { tools, parallel_tool_calls: false },
-      { ...weather, parallelToolCalls: false },
-    ],
+    ...['auto', 'none', 'required'].map((choice): [object, object] => [
+      { tools, tool_choice: choice },
+      { ...weather, toolChoice: choice },
+    ]),
+    [withTools({ tool_choice: tool('weather') }), { ...weather, toolChoice: { name: 'weather' } }],
+    [withTools({ parallel_tool_calls: false }), { ...weather, parallelToolCalls: false }],
     [{ tools, parallel_tool_calls: true }, weather],
     [{ tools: [], stop: 'x' }, { stop: ['x'] }],
     [format({ ...ofX, strict: true }), { format: { type: 'json_schema', ...ofX, strict: true } }],
@@ -79,14 +67,10 @@ describe('tools and formats', () => {
       '/tools/0/function/parameters/$ref must refer to a place in the same schema',
     ],
     [{ tools, tool_choice: 'any' }, '/tool_choice must be none, auto, required or a function'],
-    [
-      { tools, tool_choice: { type: 'allowed_tools' } },
-      '/tool_choice/type must be function: allowed_tools is not supported',
-    ],
-    [
-      { tools, tool_choice: { type: 'custom' } },
-      '/tool_choice/type must be function: custom is not supported',
-    ],
+    ...['allowed_tools', 'custom'].map((type): [object, string] => [
+      { tools, tool_choice: { type } },
+      `/tool_choice/type must be function: ${type} is not supported`,
+    ]),
     [{ tools, tool_choice: tool('clock') }, `/tool_choice/function/name ${unknown}`],
     [{ tool_choice: tool('weather') }, `/tool_choice/function/name ${unknown}`],
     [{ tool_choice: 'required' }, '/tool_choice must be none or auto: there are no tools'],
@@ -151,15 +135,12 @@ const result = (id: string, content: unknown = 'Sun') => ({ role: 'tool', tool_c
 const text = (said: string) => ({ type: 'text', text: said });
 const image = (url: string) => ({ type: 'image_url', image_url: { url } });
 const shown = image('https://example.com/a.png');
+const ofUser = (...content: object[]) => ({ role: 'user', content });
 
 describe('a conversation with calls or images', () => {
   const turnsOf = (...messages: object[]) => readBody({ messages }).turns;
-  const call = (id: string, said = '{"x":1}') => ({
-    type: 'tool_call',
-    id,
-    name: 'weather',
-    arguments: said,
-  });
+  const weather = { type: 'tool_call', name: 'weather' };
+  const call = (id: string, said = '{"x":1}') => ({ ...weather, id, arguments: said });
   const answer = (callId: string, content = 'Sun') => ({ type: 'tool_result', callId, content });
 
   it('has the results of a message in any order → they are one turn, in the order of its calls', () => {
@@ -220,18 +201,15 @@ describe('a conversation with calls or images', () => {
 
   it('has images of the user → they are parts', () => {
     const png = 'data:image/png;base64,iVBORw0KGgo=';
-    const content = [text('Look'), shown, text('')];
-    expect(turnsOf({ role: 'user', content }, { role: 'user', content: [image(png)] })).toEqual([
-      { role: 'user', content: [text('Look'), { type: 'image', url: 'https://example.com/a.png' }] },
-      {
-        role: 'user',
-        content: [expect.objectContaining({ type: 'image', mediaType: 'image/png', bytes: 8 })],
-      },
+    const stored = expect.objectContaining({ type: 'image', mediaType: 'image/png', bytes: 8 });
+    expect(turnsOf(ofUser(text('Look'), shown, text('')), ofUser(image(png)))).toEqual([
+      ofUser(text('Look'), { type: 'image', url: 'https://example.com/a.png' }),
+      ofUser(stored),
     ]);
   });
 
   const [a, b, ab] = [assistant(called('a')), assistant(called('b')), assistant(called('a'), called('b'))];
-  const ofUser = (...content: object[]) => ({ role: 'user', content });
+  const custom = { id: 'a', type: 'custom', custom: { name: 'x', input: 'y' } };
   const named = { id: 'a', type: 'function', function: { name: 'a b', arguments: '{}' } };
   const extra_content = { google: { thought_signature: 'x'.repeat(2_097_153) } };
   const noResult = 'has no result: a message of role tool with its id has to follow';
@@ -240,6 +218,8 @@ describe('a conversation with calls or images', () => {
   const noParts = 'content must be a string or an array of parts';
   const noImage = 'content/0/type must be text: images belong to messages of the user';
   const url = 'content/0/image_url/url';
+  const schemes = 'must be a data: URL, or an https: URL of a host in ASCII, without a password';
+  const noneOfThem = 'is not a PNG, JPEG, WebP or GIF image';
   it.each<[string, object[], string]>([
     ['a result without a call', [user, result('a')], `1/tool_call_id ${unknownId}`],
     ['an unknown id', [a, result('b')], `1/tool_call_id ${unknownId}`],
@@ -261,22 +241,10 @@ describe('a conversation with calls or images', () => {
     ['a result without content', [a, result('a', null)], `1/${noParts}`],
     ['a result with an image', [a, result('a', [shown])], `1/${noImage}`],
     ['an image of the system', [{ role: 'system', content: [shown] }], `0/${noImage}`],
-    [
-      'an image of another scheme',
-      [ofUser(image('http://example.com/a.png'))],
-      `0/${url} must be a data: URL, or an https: URL of a host in ASCII, without a password`,
-    ],
-    [
-      'data that are no image',
-      [ofUser(image('data:image/png;base64,AAAA'))],
-      `0/${url} is not a PNG, JPEG, WebP or GIF image`,
-    ],
+    ['an image of another scheme', [ofUser(image('http://example.com/a.png'))], `0/${url} ${schemes}`],
+    ['data that are no image', [ofUser(image('data:image/png;base64,AAAA'))], `0/${url} ${noneOfThem}`],
     ['an image without an address', [ofUser({ type: 'image_url' })], '0/content/0/image_url is required'],
-    [
-      'a custom call',
-      [assistant({ id: 'a', type: 'custom', custom: { name: 'x', input: 'y' } })],
-      '0/tool_calls/0/type custom tools are not supported',
-    ],
+    ['a custom call', [assistant(custom)], '0/tool_calls/0/type custom tools are not supported'],
     ['a name that is none', [assistant(named)], `0/tool_calls/0/function/name ${letters}`],
     [
       'a signature that is too long',
@@ -287,7 +255,7 @@ describe('a conversation with calls or images', () => {
     expect(refusalOf({ messages })).toBe(`/messages/${reason}`);
   });
 
-  const first = { id: 'a', type: 'function', function: { name: '1st', arguments: '{}' } };
+  const first = { ...named, function: { name: '1st', arguments: '{}' } };
   const calledFirst = [ofUser(), assistant(called('x'), first), result('x'), result('a')];
   it.each<[ProviderId, object[], string]>([
     ['openai', calledFirst, 'taken'],
@@ -327,10 +295,8 @@ describe('any conversation', () => {
       const results = ids.map((each) => result(each));
       return [assistant(...ids.map((each) => called(each))), ...(isReversed ? results.reverse() : results)];
     });
-  const some = fc.oneof(
-    { weight: 9, arbitrary: exchange },
-    { weight: 1, arbitrary: message.map((each) => [each]) },
-  );
+  const alone = message.map((each) => [each]);
+  const some = fc.oneof({ weight: 9, arbitrary: exchange }, { weight: 1, arbitrary: alone });
   const conversation = fc.array(some, { minLength: 1, maxLength: 4 }).map((each) => each.flat());
 
   it('is read or refused → each call that is read has its result behind it', () => {
@@ -344,13 +310,11 @@ describe('any conversation', () => {
           return void expect(error).toBeInstanceOf(Failure);
         }
         taken++;
-        for (const [place, { content: said }] of asked.turns.entries()) {
-          const calls = typeof said === 'string' ? [] : said.filter(({ type }) => type === 'tool_call');
-          const next = asked.turns[place + 1]?.content ?? '';
-          const results = typeof next === 'string' ? [] : next.filter(({ type }) => type === 'tool_result');
-          expect(results.map((each) => 'callId' in each && each.callId)).toEqual(
-            calls.map((each) => 'id' in each && each.id),
-          );
+        const idsOf = ({ content }: Pick<Turn, 'content'>, field: 'id' | 'callId') =>
+          partsOf({ content }).flatMap((each) => Object(each)[field] ?? []);
+        for (const [place, turn] of asked.turns.entries()) {
+          const next = asked.turns[place + 1] ?? { content: '' };
+          expect(idsOf(next, 'callId')).toEqual(idsOf(turn, 'id'));
         }
       }),
       { numRuns: 1000 },

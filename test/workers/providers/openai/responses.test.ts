@@ -25,15 +25,8 @@ const event = (type: string, fields: object): Events[number] => [type, { type, .
 
 /** A response with these items, which came in a stream by these events; `end` has what it ends with. */
 function response(output: Item[], pieces: Events, end: Item = {}): PlayedAnswer {
-  const ended = {
-    id: 'resp_1',
-    model: 'm-1',
-    status: 'completed',
-    error: null,
-    output,
-    usage: counts,
-    ...end,
-  };
+  const usual = { id: 'resp_1', model: 'm-1', status: 'completed', error: null };
+  const ended = { ...usual, output, usage: counts, ...end };
   const begun = { ...ended, status: 'in_progress', output: [], usage: null };
   return {
     whole: JSON.stringify(ended),
@@ -88,6 +81,11 @@ const reasoned = (index: number): Events => [
   done(index, reasoning),
 ];
 
+/** The fields of a response that was cut. */
+const cut = (reason?: string) => ({
+  ...{ status: 'incomplete', incomplete_details: reason === undefined ? null : { reason } },
+});
+
 const hello = response([message('Hello')], said(0, ['Hel', 'lo']));
 const parameters = { tools: [{ name: 'f' }, { name: 'g' }] };
 
@@ -122,29 +120,23 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
       response(
         [message('Look:'), call('a', 'f', '{"x"', 'incomplete')],
         [...said(0, ['Look:']), ...called(1, call('a', 'f', '{"x"', 'incomplete'), '{"x"')],
-        { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
+        cut('max_output_tokens'),
       ),
       { text: 'Look:', reason: 'length', calls: [['a', 'f', '{"x"', undefined]], usage },
     ],
     [
       'a cut for a reason that is new',
-      response([message('Hel')], said(0, ['Hel']), {
-        status: 'incomplete',
-        incomplete_details: { reason: 'max_messages' },
-      }),
+      response([message('Hel')], said(0, ['Hel']), cut('max_messages')),
       { text: 'Hel', reason: 'length' },
     ],
     [
       'a cut without a reason',
-      response([message('Hel')], said(0, ['Hel']), { status: 'incomplete', incomplete_details: null }),
+      response([message('Hel')], said(0, ['Hel']), cut()),
       { text: 'Hel', reason: 'length' },
     ],
     [
       'reasoning alone that has used up the tokens',
-      response([reasoning], reasoned(0), {
-        status: 'incomplete',
-        incomplete_details: { reason: 'max_output_tokens' },
-      }),
+      response([reasoning], reasoned(0), cut('max_output_tokens')),
       { text: '', reason: 'length', usage },
     ],
     [
@@ -189,37 +181,34 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
     await expect(broken).rejects.toMatchObject({ code: 'provider_error', cause: { word } });
   });
 
-  it.each<[code: string, gives: string]>([
-    ['server_error', 'provider_error'],
-    ['server_is_overloaded', 'provider_error'],
-    ['slow_down', 'provider_error'],
-    ['vector_store_timeout', 'provider_error'],
-    ['insufficient_quota', 'provider_error'],
-    ['a_new_word', 'provider_error'],
-    ['rate_limit_exceeded', 'provider_rate_limited'],
-    ['context_length_exceeded', 'context_length_exceeded'],
-    ['invalid_prompt', 'content_blocked'],
-    ['bio_policy', 'content_blocked'],
-    ['cyber_policy', 'content_blocked'],
-    ['misalignment_policy_violation', 'content_blocked'],
-    ['image_content_policy_violation', 'content_blocked'],
-    ['invalid_image_url', 'provider_rejected'],
-    ['image_too_large', 'provider_rejected'],
-    ['unsupported_image_media_type', 'provider_rejected'],
-    ['empty_image_file', 'provider_rejected'],
-    ['failed_to_download_image', 'provider_rejected'],
-    ['data_residency_mismatch', 'provider_rejected'],
-  ])('that failed with %s behind a 200 -> %s, and nothing of its text is kept', async (code, gives) => {
-    const error = { code, message: 'secret', type: 'invalid_request_error' };
-    const failed = response([], [], { status: 'failed', error: { code, message: 'secret' } });
-    const flat = { whole: failed.whole, events: [event('error', { ...error, type: 'error', param: null })] };
-    const nested = { whole: failed.whole, events: [event('error', { error: { code, message: 'secret' } })] };
-    for (const answer of [failed, flat, nested]) {
-      const failure = await play(answer, { stream }).catch((thrown: unknown) => thrown);
-      expect(failure).toMatchObject({ code: gives, cause: { word: code } });
-      expect(JSON.stringify(failure)).not.toContain('secret');
-    }
-  });
+  it.each<[gives: string, codes: string[]]>([
+    ['provider_error', ['server_error', 'server_is_overloaded', 'slow_down', 'vector_store_timeout']],
+    ['provider_error', ['insufficient_quota', 'a_new_word']],
+    ['provider_rate_limited', ['rate_limit_exceeded']],
+    ['context_length_exceeded', ['context_length_exceeded']],
+    ['content_blocked', ['invalid_prompt', 'bio_policy', 'cyber_policy', 'misalignment_policy_violation']],
+    ['content_blocked', ['image_content_policy_violation']],
+    ['provider_rejected', ['invalid_image_url', 'image_too_large', 'unsupported_image_media_type']],
+    ['provider_rejected', ['empty_image_file', 'failed_to_download_image', 'data_residency_mismatch']],
+  ])(
+    'that is %s behind a 200, as %j say -> fails so, and nothing of its text is kept',
+    async (gives, codes) => {
+      for (const code of codes) {
+        const error = { code, message: 'secret' };
+        const failed = response([], [], { status: 'failed', error });
+        const flat = {
+          whole: failed.whole,
+          events: [event('error', { ...error, type: 'error', param: null })],
+        };
+        const nested = { whole: failed.whole, events: [event('error', { error })] };
+        for (const answer of [failed, flat, nested]) {
+          const failure = await play(answer, { stream }).catch((thrown: unknown) => thrown);
+          expect(failure).toMatchObject({ code: gives, cause: { word: code } });
+          expect(JSON.stringify(failure)).not.toContain('secret');
+        }
+      }
+    },
+  );
 
   it('that failed without a word about why -> is a provider_error, and may be asked for again', async () => {
     const failed = play(response([], [], { status: 'failed' }), { stream });
@@ -263,13 +252,8 @@ describe('a stream', () => {
   });
 
   it.each([
-    ...[
-      'null',
-      '',
-      '{}',
-      '{"type":"keepalive","sequence_number":3}',
-      '{"type":"response.queued","response":{}}',
-    ],
+    ...['null', '', '{}', '{"type":"keepalive","sequence_number":3}'],
+    '{"type":"response.queued","response":{}}',
     ...['{"type":"response.new.delta","delta":{"x":1}}', '{"type":"response.audio.delta","delta":7}'],
   ])('with %s between its events -> is read as if it were not there', async (data) => {
     const { text, usage: counted } = await play(withEvent('', data), { stream });
@@ -284,17 +268,12 @@ describe('a stream', () => {
     },
   );
 
-  it('with items that are only said to be over -> has their calls, or is refused', async () => {
-    const [ended, refused] = [call('a', 'f', '{"x":1}'), event('response.refusal.done', { refusal: 'No.' })];
-    const reply = await play(response([], [...said(0, ['Look:']), done(1, ended)]), { stream, parameters });
-    expect(reply).toMatchObject({ text: 'Look:', calls: [['a', 'f', '{"x":1}', undefined]] });
+  it('with a refusal that is only said to be over -> is blocked', async () => {
+    const refused = event('response.refusal.done', { refusal: 'No.' });
     expect(await play(response([], [refused]), { stream })).toMatchObject({ text: '', reason: 'blocked' });
   });
 
-  it.each<[given: string, upTo: number]>([
-    ['before its first event', 0],
-    ['behind its text', -1],
-  ])('that ends %s, or with [DONE] there -> is unfinished', async (_, upTo) => {
+  it.each([0, -1])('that ends at event %i, or with [DONE] there -> is unfinished', async (upTo) => {
     const events = hello.events.slice(0, upTo);
     for (const end of [[], [['', '[DONE]']]] as Events[]) {
       const broken = play({ whole: '', events: [...events, ...end] }, { stream });
