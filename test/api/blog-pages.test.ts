@@ -191,7 +191,11 @@ describe('a slug', () => {
       expect([bySlug.status, bySlug.text]).toEqual([200, byId.text]);
       expect(bySlug.headers.get('etag')).toBe(byId.headers.get('etag'));
       const known = { Accept, 'If-None-Match': byId.headers.get('etag') ?? '' };
-      expect((await ask({ path: '/a-first-one', headers: known })).status).toBe(304);
+      const again = await ask({ path: '/a-first-one', headers: known });
+      expect([again.status, again.text]).toEqual([304, '']);
+      expect(again.headers.get('etag')).toBe(byId.headers.get('etag'));
+      expect(again.headers.get('vary')).toBe('Accept, Authorization');
+      expect(again.headers.get('cache-control')).toBe('public, no-cache');
     }
   });
 
