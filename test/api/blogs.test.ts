@@ -138,10 +138,8 @@ describe('GET /blogs/{id}', () => {
     const { status, headers, post: read } = await ask({ path: `/${post.id}` });
     expect(status).toBe(200);
     expect(read).toEqual(post);
-    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(headers.get('etag')).toMatch(/^"1-[0-9a-z]+"$/);
     expect(headers.get('last-modified')).toBe(new Date(post.updatedAt).toUTCString());
-    expect(headers.get('vary')).toBe('Accept, Authorization');
     expect(headers.get('cache-control')).toBe('public, no-cache');
     expect((await call({ path: `/${post.id}` })).headers.get('cache-control')).toBe('private, no-cache');
     expect((await ask({ path: `/${post.id.toUpperCase()}` })).post).toEqual(post);

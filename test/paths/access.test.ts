@@ -108,7 +108,7 @@ describe('a user and a token of the command line', () => {
 });
 
 describe('BLOG_READS=token', () => {
-  it('→ posts and feeds are closed to those without a token, and the description says so', async () => {
+  it('→ posts and feeds are closed to those without a token', async () => {
     const created = await closed.blog('/blogs', { json: { content: 'x' } });
     const { id } = (await created.json()) as Post;
     for (const path of ['/blogs', `/blogs/${id}`, '/feed.json', '/feed.xml']) {
@@ -119,14 +119,6 @@ describe('BLOG_READS=token', () => {
       expect([path, read.status]).toEqual([path, 200]);
       expect(read.headers.get('cache-control'), path).toMatch(/private/);
     }
-    const securityOf = async ({ url }: { url: string }) => {
-      const document = (await (await fetch(`${url}/openapi.json`)).json()) as {
-        paths: Record<string, Record<string, { security: object[] }>>;
-      };
-      return document.paths['/blogs']?.get?.security;
-    };
-    expect(await securityOf(closed)).toEqual([{ bearer: [] }]);
-    expect(await securityOf(deployment)).toEqual([{ bearer: [] }, {}]);
   });
 });
 
