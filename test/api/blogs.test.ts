@@ -50,6 +50,12 @@ describe('POST /blogs', () => {
     expect(headers.get('idempotency-replayed')).toBeNull();
   });
 
+  it('has a slug that is taken -> 409', async () => {
+    const { slug } = await create({ title: 'The same' });
+    const { status, problem } = await call({ method: 'POST', body: { content: 'Text', slug } });
+    expect([slug, status, problem.code]).toEqual(['the-same', 409, 'slug_taken']);
+  });
+
   it('has unknown fields -> they are named, or refused under handling=strict', async () => {
     const body = `{"content":"Text","__proto__":{"title":"evil"},"id":"${unknownId}"}`;
     const lenient = await call({ method: 'POST', body });
