@@ -191,11 +191,15 @@ describe('a slug', () => {
       expect([bySlug.status, bySlug.text]).toEqual([200, byId.text]);
       expect(bySlug.headers.get('etag')).toBe(byId.headers.get('etag'));
       const known = { Accept, 'If-None-Match': byId.headers.get('etag') ?? '' };
-      expect((await ask({ path: '/a-first-one', headers: known })).status).toBe(304);
+      const again = await ask({ path: '/a-first-one', headers: known });
+      expect([again.status, again.text]).toEqual([304, '']);
+      expect(again.headers.get('etag')).toBe(byId.headers.get('etag'));
+      expect(again.headers.get('vary')).toBe('Accept, Authorization');
+      expect(again.headers.get('cache-control')).toBe('public, no-cache');
     }
   });
 
-  it('was changed -> leads to the present one, until another post has it', async () => {
+  it('was changed -> leads to the present one', async () => {
     const post = await create({ slug: 'old-name' });
     await patch(post, { slug: 'new-name' });
     for (const method of ['GET', 'HEAD']) {
@@ -206,8 +210,6 @@ describe('a slug', () => {
       expect(response.text).toBe('');
     }
     expect((await page('/old-name')).text).toBe((await page('/new-name')).text);
-    const taker = await create({ slug: 'old-name' });
-    expect((await ask({ path: '/old-name' })).post).toEqual(taker);
   });
 
   it('looks like the id of another post -> does not hide that one', async () => {
@@ -222,8 +224,6 @@ describe('a slug', () => {
     for (const token of [undefined, 'reader'] as const)
       expect((await page('/still-a-draft', { token })).status).toBe(404);
     expect((await ask({ path: '/still-a-draft', token: 'writer' })).post).toEqual(draft);
-    await patch(draft, { slug: 'renamed-draft' });
-    expect((await page('/still-a-draft', { token: 'writer' })).status).toBe(404);
   });
 
   it.each(['PUT', 'PATCH', 'DELETE'])('is sent %s -> there is nothing', async (method) => {

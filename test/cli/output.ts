@@ -1,4 +1,5 @@
-import { onTestFinished, vi } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
+import { StartupError } from '../../shared/runtime/program.js';
 
 /** The output of a command. */
 export interface Output {
@@ -24,4 +25,14 @@ export async function printedBy(command: () => Promise<void>): Promise<Output> {
   const output = collectOutput();
   await command();
   return output;
+}
+
+/** The message of a command that gives up. */
+export async function complaintOf(command: Promise<unknown>): Promise<string> {
+  const error = await command.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(StartupError);
+  return (error as StartupError).message;
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect } from 'vitest';
+import { afterAll, beforeEach } from 'vitest';
 import { exportPosts, importPosts } from '../../cli/commands/posts.js';
 import { sql } from '../../db/database/drizzle.js';
 import type { PostFields } from '../../db/posts/post-creation.js';
@@ -6,10 +6,9 @@ import { PostStore } from '../../db/posts/post-store.js';
 import { PostTransfer } from '../../db/posts/post-transfer.js';
 import type { Environment } from '../../shared/config/config.js';
 import type { Post } from '../../shared/contracts/contract.js';
-import { StartupError } from '../../shared/runtime/program.js';
 import { openTestDatabase } from '../support/database.js';
 import { makeFolder, readTree, type Tree } from '../support/folders.js';
-import { collectOutput, printedBy } from './output.js';
+import { collectOutput, complaintOf, printedBy } from './output.js';
 
 /** An empty database for each test of the file, and the commands on its posts. */
 export async function openPosts({ poolSize = 1 } = {}) {
@@ -48,16 +47,6 @@ export async function importFrom(
   options?: { force: boolean },
 ): Promise<string> {
   return (await printedBy(() => importPosts(environment, path, options))).stderr;
-}
-
-/** The message of a command that gives up. */
-export async function complaintOf(command: Promise<unknown>): Promise<string> {
-  const error = await command.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(StartupError);
-  return (error as StartupError).message;
 }
 
 /** Exports to a new folder and gives its files. */

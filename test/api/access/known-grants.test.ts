@@ -1,13 +1,17 @@
-import { describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Grant, KnownGrants } from '../../../api/access/known-grants.js';
 import { userNamed } from '../../support/identities.js';
 
 const endsAt = Number.POSITIVE_INFINITY;
 const entry = (key: string): [string, Grant] => [key, { caller: { ...userNamed(key), scopes: [] }, endsAt }];
 
+let grants: KnownGrants;
+beforeEach(() => {
+  grants = new KnownGrants(() => 0, []);
+});
+
 describe('a grant', () => {
   it('is unknown, however many ask for it at once -> is read once, and once more after a load', async () => {
-    const grants = new KnownGrants(() => 0, []);
     const read = vi.fn(async () => undefined);
     const askAll = () => Promise.all(Array.from({ length: 100 }, () => grants.find(['unknown'], read)));
     expect(new Set([...(await askAll()), ...(await askAll())])).toEqual(new Set([undefined]));
@@ -18,7 +22,6 @@ describe('a grant', () => {
   });
 
   it('was found -> is kept until a load does not find it', async () => {
-    const grants = new KnownGrants(() => 0, []);
     const read = vi.fn(async () => entry('a'));
     for (let n = 0; n < 3; n++) expect((await grants.find(['a', 'b'], read))?.name).toBe('a');
     expect(grants.check(['b', 'a'])?.name).toBe('a');
@@ -28,12 +31,10 @@ describe('a grant', () => {
   });
 
   it('is another than was asked for -> is not taken for it', async () => {
-    const grants = new KnownGrants(() => 0, []);
     expect(await grants.find(['a'], async () => entry('b'))).toBeUndefined();
   });
 
   it('cannot be read -> fails for all who wait, and nothing is remembered', async () => {
-    const grants = new KnownGrants(() => 0, []);
     const fail = vi.fn(() => Promise.reject(new Error('away')));
     const asked = await Promise.allSettled([grants.find(['a'], fail), grants.find(['a'], fail)]);
     expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -42,7 +43,6 @@ describe('a grant', () => {
   });
 
   it('is read while a load ends -> is read again, because it may be gone', async () => {
-    const grants = new KnownGrants(() => 0, []);
     const first = Promise.withResolvers<[string, Grant] | undefined>();
     const read = vi.fn(async (): Promise<[string, Grant] | undefined> => undefined);
     read.mockImplementationOnce(() => first.promise);

@@ -149,19 +149,13 @@ describe('a change with a session', () => {
     ['Sec-Fetch-Site', { 'Sec-Fetch-Site': 'same-origin' }],
     [
       'Sec-Fetch-Site, whatever a proxy makes of the host',
-      {
-        'Sec-Fetch-Site': 'same-origin',
-        Origin: 'https://console.example',
-      },
+      { 'Sec-Fetch-Site': 'same-origin', Origin: 'https://console.example' },
     ],
     ['Origin', { Origin: `http://${host}` }],
     ['Origin, behind a proxy that ends TLS', { Origin: `https://${host}` }],
     [
       'Origin, with the host that a trusted proxy names',
-      {
-        Origin: 'https://console.example',
-        'X-Forwarded-Host': 'console.example:443',
-      },
+      { Origin: 'https://console.example', 'X-Forwarded-Host': 'console.example:443' },
     ],
   ];
   const other: [string, Record<string, string>][] = [
@@ -176,10 +170,7 @@ describe('a change with a session', () => {
     ['a host that begins like ours', { Origin: `http://${host}.evil.example` }],
     [
       'a page without TLS, where the request has it',
-      {
-        Origin: `http://${host}`,
-        'X-Forwarded-Proto': 'https',
-      },
+      { Origin: `http://${host}`, 'X-Forwarded-Proto': 'https' },
     ],
   ];
 

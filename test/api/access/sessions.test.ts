@@ -54,25 +54,19 @@ describe('AccessDirectory, sessions', () => {
 
   it('sessions of users of all kinds -> count only while the user is there and has the role', async () => {
     const { directory, store } = start();
-    store.rows = [
-      rowOf('good'),
-      rowOf('without role', { user: { ...ada, role: 'user' } }),
-      rowOf('without user', { user: null }),
-      rowOf('of an earlier one', { userId: 'another id' }),
-      rowOf('of the environment', { userName: 'root', user: null }),
-      rowOf('of the first', { userName: 'demo', user: { ...userNamed('demo'), role: 'admin' } }),
-      rowOf('of the first as user', { userName: 'demo', user: null }),
+    const known: [key: string, name: string | undefined, facts: Partial<ActiveSession>][] = [
+      ['good', 'ada', {}],
+      ['without role', undefined, { user: { ...ada, role: 'user' } }],
+      ['without user', undefined, { user: null }],
+      ['of an earlier one', undefined, { userId: 'another id' }],
+      ['of the environment', 'root', { userName: 'root', user: null }],
+      ['of the first', 'demo', { userName: 'demo', user: { ...userNamed('demo'), role: 'admin' } }],
+      ['of the first as user', undefined, { userName: 'demo', user: null }],
     ];
-    const expected = ['ada', undefined, undefined, undefined, 'root', 'demo', undefined];
-    const keys = store.rows.map(({ digest }) => digest.toString());
-    const plain = ['good', 'without role', 'without user', 'of an earlier one', 'of the environment'];
-    const named = [...plain, 'of the first', 'of the first as user'];
-    expect(keys).toHaveLength(named.length);
-    for (const [at, key] of named.entries())
-      expect((await directory.findSession(key))?.name, key).toBe(expected[at]);
+    store.rows = known.map(([key, , facts]) => rowOf(key, facts));
+    for (const [key, name] of known) expect((await directory.findSession(key))?.name, key).toBe(name);
     await directory.reload();
-    for (const [at, key] of named.entries())
-      expect(directory.checkSession(key)?.name, key).toBe(expected[at]);
+    for (const [key, name] of known) expect(directory.checkSession(key)?.name, key).toBe(name);
     expect(directory.checkSession('of the first')).toMatchObject(first);
     expect(directory.checkSession('of the environment')).toMatchObject(admin.user);
   });

@@ -116,9 +116,9 @@ describe('a post', () => {
     },
   );
 
-  it('has tags that are equal but for their ends -> has each once', async () => {
-    const tags = [' apples ', 'a', 'a ', '\u200bapples', 'plums\n'];
-    expect((await send({ content, tags })).body).toEqual({ content, tags: ['apples', 'a', 'plums'] });
+  it('has tags that are equal but for their ends -> has each once, in the order of the first ones', async () => {
+    const tags = [' apples ', 'a', 'a ', '\u200bapples', 'plums\n', 'A', 'a'];
+    expect((await send({ content, tags })).body).toEqual({ content, tags: ['apples', 'a', 'plums', 'A'] });
   });
 
   it.each(['', '  ', '\u200b\n', '\u200d', null])('has the title %j -> has none', async (title) => {
@@ -126,11 +126,6 @@ describe('a post', () => {
     expect(toPostFields(input, 'blog').title).toBeNull();
     const patch = (await send({ title }, { method: 'PATCH' })).body as z.output<typeof postPatch>;
     expect(toPostChanges(patch, 'blog')).toEqual({ title: null });
-  });
-
-  it('has a tag twice -> has it once, in the order of the first ones', async () => {
-    const tags = ['b', 'a', 'b', 'A', 'a'];
-    expect((await send({ content, tags })).body).toEqual({ content, tags: ['b', 'a', 'A'] });
   });
 
   it('has a hundred thousand tags -> one error', async () => {

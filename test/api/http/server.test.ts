@@ -16,10 +16,15 @@ app.get('/short', (_request, response) => void response.send('short'));
 const long = Buffer.alloc(64 * 1024 * 1024, 'x');
 app.get('/long', (_request, response) => void response.send(long));
 const stalledMs = 3_600_000;
-const api = new ApiServer({ app, draining: () => false, stalledMs });
-const listening = await api.listen(0, '127.0.0.1');
-const { port } = listening.address() as AddressInfo;
-afterAll(() => api.close({ graceMs: 0, onGraceOver: () => undefined }));
+/** A server with these times. */
+async function start(times: { stalledMs?: number; requestMs?: number }, isDraining = false) {
+  const api = new ApiServer({ app, draining: () => isDraining, ...times });
+  const server = await api.listen(0, '127.0.0.1');
+  const { port } = server.address() as AddressInfo;
+  return { api, server, port, end: () => api.close({ graceMs: 0, onGraceOver: () => undefined }) };
+}
+const { server: listening, port, end } = await start({ stalledMs });
+afterAll(end);
 
 /** All that the server says to these bytes until it ends the connection. */
 async function saidTo(bytes: string): Promise<string> {
@@ -52,14 +57,13 @@ describe('ApiServer', () => {
   });
 
   it('a client that does not read its answer -> is disconnected', async () => {
-    const impatient = new ApiServer({ app, draining: () => false, stalledMs: 50 });
-    const server = await impatient.listen(0, '127.0.0.1');
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const impatient = await start({ stalledMs: 50 });
+    const socket = connect(impatient.port, '127.0.0.1');
     socket.write(get('/long'));
-    const [request] = (await once(server, 'request')) as [IncomingMessage];
+    const [request] = (await once(impatient.server, 'request')) as [IncomingMessage];
     await once(request.socket, 'close');
     socket.destroy();
-    await impatient.close({ graceMs: 0, onGraceOver: () => undefined });
+    await impatient.end();
   });
 
   it('a client that waits for its answer -> no time counts against it until there is one to be read', async () => {
@@ -112,15 +116,14 @@ describe('ApiServer', () => {
 
   it('a connection is closed before the turn of its requests comes -> they are forgotten', async () => {
     held.length = 0;
-    const stopping = new ApiServer({ app, draining: () => false });
-    const server = await stopping.listen(0, '127.0.0.1');
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const stopping = await start({});
+    const socket = connect(stopping.port, '127.0.0.1');
     socket.write(get('/held').repeat(3));
     await vi.waitFor(() => expect(held).toHaveLength(1), patience);
     socket.destroy();
     await once(held[0] as Response, 'close');
     let isOver = false;
-    await stopping.close({ graceMs: 30_000, onGraceOver: () => (isOver = true) });
+    await stopping.api.close({ graceMs: 30_000, onGraceOver: () => (isOver = true) });
     expect({ isOver, begun: held.length }).toEqual({ isOver: false, begun: 1 });
   });
 
@@ -128,9 +131,8 @@ describe('ApiServer', () => {
     ['a body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n'],
     ['headers', 'GET /short HTTP/1.1\r\nHost: x\r\nX-Long: '],
   ])('%s that drips -> the request is refused when it takes too long to be there', async (_, beginning) => {
-    const impatient = new ApiServer({ app, draining: () => false, requestMs: 300 });
-    const server = await impatient.listen(0, '127.0.0.1');
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+    const impatient = await start({ requestMs: 300 });
+    const socket = connect(impatient.port, '127.0.0.1').on('error', () => undefined);
     socket.write(beginning);
     const dripping = setInterval(() => socket.write('x'), 20);
     const [said] = (await once(socket, 'data')) as [Buffer];
@@ -138,14 +140,13 @@ describe('ApiServer', () => {
     expect(said.toString()).toMatch(/^HTTP\/1\.1 408 /);
     expect(said.toString()).toContain('application/problem+json');
     socket.destroy();
-    await impatient.close({ graceMs: 0, onGraceOver: () => undefined });
+    await impatient.end();
   });
 
   /** A server that is to stop while a request is in flight; `leave` ends it. */
   async function startStopping() {
-    const stopping = new ApiServer({ app, draining: () => true });
-    const server = await stopping.listen(0, '127.0.0.1');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { api: stopping, server, port } = await start({}, true);
+    const url = `http://127.0.0.1:${port}`;
     const asked = once(server, 'request');
     const client = new AbortController();
     const unanswered = fetch(`${url}/never`, { signal: client.signal }).catch(() => 'cut off');

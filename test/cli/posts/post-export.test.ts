@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { exportPosts } from '../../../cli/commands/posts.js';
 import { postSources } from '../../../db/schema.js';
 import { makeFolder, plant, plantTree, readTree } from '../../support/folders.js';
-import { collectOutput } from '../output.js';
-import { complaintOf, openPosts } from '../post-commands.js';
+import { collectOutput, complaintOf } from '../output.js';
+import { openPosts } from '../post-commands.js';
 
 const { database, environment, store, create, idOf, importFrom, exportTree, all } = await openPosts();
 const run = async (path: string, options = {}): Promise<string> => {

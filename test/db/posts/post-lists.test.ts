@@ -5,6 +5,7 @@ import type { PostFilter } from '../../../db/posts/post-lists.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import type { Post } from '../../../shared/contracts/contract.js';
 import { openTestDatabase } from '../../support/database.js';
+import { fields } from '../post-stores.js';
 
 const { database, stop } = await openTestDatabase({ poolSize: 4 });
 afterAll(stop);
@@ -12,22 +13,23 @@ beforeEach(() => database.run((db) => db.execute(sql`truncate posts cascade`)));
 
 const store = new PostStore(database);
 
-const make = async (some: Partial<PostFields> = {}): Promise<Post> => {
-  const defaults = { content: 'Text', title: null, author: 'ada', tags: [], slug: undefined };
-  return (await store.create({ ...defaults, status: 'published', ...some })).post;
-};
+const make = async (some: Partial<PostFields> = {}): Promise<Post> => (await store.create(fields(some))).post;
 const list = (filter: Partial<PostFilter> = {}) => store.list({ limit: 100, drafts: false, ...filter });
 const idsOf = (posts: { id: string }[]) => posts.map(({ id }) => id);
 const found = async (filter: Partial<PostFilter>) => idsOf((await list(filter)).posts);
 
-async function* pages(filter: Partial<PostFilter>) {
+/** The posts of each page, one page after the other. */
+async function readPages(filter: Partial<PostFilter>): Promise<Post[][]> {
+  const read: Post[][] = [];
   for (let after: PostFilter['after']; ; ) {
-    const page = await list({ ...filter, after });
-    yield page.posts;
-    if (page.next === undefined) return;
-    after = page.next;
+    const { posts, next } = await list({ ...filter, after });
+    read.push(posts);
+    if (next === undefined) return read;
+    after = next;
   }
 }
+/** The ids on all pages, in their order. */
+const walk = async (filter: Partial<PostFilter>) => (await readPages(filter)).flatMap(idsOf);
 
 describe('list', () => {
   it('posts -> whole, newest first', async () => {
@@ -58,9 +60,7 @@ describe('list', () => {
     for (const filter of [{ tag: 'a' }, { author: 'ada' }, { search: 'text' }])
       expect(await found({ ...filter, drafts: true })).toContain(draft.id);
     expect(await found({ drafts: true, status: 'published' })).toEqual([post.id]);
-    const seen: string[] = [];
-    for await (const posts of pages({ drafts: true, status: 'draft', limit: 1 })) seen.push(...idsOf(posts));
-    expect(seen).toEqual([draft.id, old.id]);
+    expect(await walk({ drafts: true, status: 'draft', limit: 1 })).toEqual([draft.id, old.id]);
   });
 
   it('a draft that has just been published -> is first', async () => {
@@ -84,8 +84,7 @@ describe('list', () => {
 
   it('posts of the same moment -> each once, page by page', async () => {
     await seed(200, sql`'2026-01-01T00:00:00.120Z'`);
-    const seen: string[] = [];
-    for await (const posts of pages({ limit: 7 })) seen.push(...idsOf(posts));
+    const seen = await walk({ limit: 7 });
     expect(seen).toHaveLength(200);
     expect(seen).toEqual([...new Set(seen)].sort().reverse());
   });
@@ -93,12 +92,12 @@ describe('list', () => {
   it('posts that are added meanwhile -> each once that was there at the start', async () => {
     await seed(300, sql`now() - interval '1 second' * (n / 3)`);
     const before = idsOf((await list({ limit: 200 })).posts);
-    before.push(...(await walk(200)).slice(200));
+    before.push(...(await walk({ limit: 200 })).slice(200));
     expect(before).toHaveLength(300);
 
     const walking = new AbortController();
     const written = writeUntil(walking.signal);
-    const seen = await walk(7).finally(() => walking.abort());
+    const seen = await walk({ limit: 7 }).finally(() => walking.abort());
     expect(await written).toBeGreaterThan(0);
     expect(seen.filter((id) => before.includes(id))).toEqual(before);
     expect(new Set(seen).size).toBe(seen.length);
@@ -124,12 +123,9 @@ describe('list', () => {
     const content = '漢'.repeat(262_144);
     const ids: string[] = [];
     for (let n = 0; n < 4; n++) ids.unshift((await make({ content })).id);
-    const seen: string[][] = [];
-    for await (const posts of pages({ limit: 200 })) {
-      seen.push(idsOf(posts));
-      expect(posts.every((post) => post.content === content)).toBe(true);
-    }
-    expect(seen).toEqual([ids.slice(0, 3), ids.slice(3)]);
+    const seen = await readPages({ limit: 200 });
+    expect(seen.flat().every((post) => post.content === content)).toBe(true);
+    expect(seen.map(idsOf)).toEqual([ids.slice(0, 3), ids.slice(3)]);
     const back = await list({ before: { sortedAt: new Date(0), id: ids[3] ?? '' } });
     expect([idsOf(back.posts), back.next]).toEqual([ids.slice(1), undefined]);
   });
@@ -183,10 +179,7 @@ describe('list', () => {
       await make({ tags: ['a'] });
       await make({ content: 'words' });
     }
-    const seen: string[] = [];
-    for await (const posts of pages({ limit: 2, tag: 'a', author: 'ada', search: 'word' }))
-      seen.push(...idsOf(posts));
-    expect(seen).toEqual(wanted);
+    expect(await walk({ limit: 2, tag: 'a', author: 'ada', search: 'word' })).toEqual(wanted);
   });
 });
 
@@ -198,13 +191,12 @@ describe('summaries', () => {
     await seed(7, moment);
     const first = await summaries({});
     expect(first.beyond).toEqual({ newer: 0, older: true });
-    const second = await summaries(first.ends ? { after: first.ends.oldest } : {});
+    const second = await summaries({ after: first.ends?.oldest });
     expect(second.beyond).toEqual({ newer: 2, older: true });
-    const third = await summaries(second.ends ? { after: second.ends.oldest } : {});
+    const third = await summaries({ after: second.ends?.oldest });
     expect(third.beyond).toEqual({ newer: 3, older: true });
-    const again = await summaries(third.ends ? { before: third.ends.newest } : {});
-    expect(again).toEqual(second);
-    const last = await summaries(third.ends ? { after: third.ends.oldest } : {});
+    expect(await summaries({ before: third.ends?.newest })).toEqual(second);
+    const last = await summaries({ after: third.ends?.oldest });
     expect([last.posts.length, last.beyond]).toEqual([1, { newer: 3, older: false }]);
   });
 
@@ -245,12 +237,6 @@ describe('newest', () => {
     expect(idsOf(await store.newest(50))).toEqual([second.id, first.id]);
   });
 });
-
-const walk = async (limit: number): Promise<string[]> => {
-  const seen: string[] = [];
-  for await (const posts of pages({ limit })) seen.push(...idsOf(posts));
-  return seen;
-};
 
 /** Creates posts one after the other and says in the end how many. */
 async function writeUntil(signal: AbortSignal): Promise<number> {

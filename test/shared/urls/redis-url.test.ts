@@ -18,14 +18,8 @@ describe('parseRedisUrl', () => {
     ['redis://us%40er:p%2F%3F%23%3A%25@h', node('h', 6379), 0, { username: 'us@er', password: 'p/?#:%' }],
     ['redis://user:p@ss:word@h', node('h', 6379), 0, { username: 'user', password: 'p@ss:word' }],
   ])('%s -> is read', (url, expected, database, credentials) => {
-    expect(parseRedisUrl(url)).toEqual({
-      topology: 'single',
-      nodes: [expected],
-      database,
-      credentials,
-      tls: undefined,
-      prefix: undefined,
-    });
+    const read = { topology: 'single', nodes: [expected], database, credentials };
+    expect(parseRedisUrl(url)).toEqual(read);
   });
 
   it('Sentinels -> the name of the master, and the credentials of both', () => {
@@ -38,7 +32,6 @@ describe('parseRedisUrl', () => {
       database: 3,
       credentials: { username: 'user', password: 'pass' },
       sentinelCredentials: { username: 's', password: 'p&w' },
-      tls: undefined,
       prefix: 'two',
     });
   });
@@ -48,7 +41,6 @@ describe('parseRedisUrl', () => {
       topology: 'cluster',
       nodes: [node('a', 1), node('b', 2), node('c', 6379)],
       credentials: { password: 'pass' },
-      tls: undefined,
       prefix: 'stage-1',
     });
   });

@@ -32,31 +32,29 @@ it.each<[string, Mark | undefined]>([
   ]);
 });
 
-it('given a hint that the provider has no field for, and a caller who wants it strictly → refused by name, uncalled', async () => {
-  const gate = { run: () => expect.unreachable(), heldMs: () => 0 };
-  const ignores = new Set(['seed', 'presencePenalty'] as const);
-  const provider = { id: 'openai', ignores, run: () => expect.unreachable(), close: () => {} } as const;
-  const metrics = { watchCall: () => expect.unreachable() };
-  const ask = callChain({ gate, provider, metrics, refused: new RefusedParts(), budget: new RetryBudget() });
-  const request = { model: 'm', turns: [], parameters: { presencePenalty: 0, seed: 1 } };
-  const failure = { code: 'provider_rejected', facts: { refusedParameter: 'seed' } };
-  await expect((async () => ask(callOf({ isStrict: true, request })))()).rejects.toMatchObject(failure);
-});
-
 const later = {
   model: 'm',
   turns: [{ role: 'user', content: 'a' } as const, { role: 'system', content: 'b' } as const],
 };
+const hinted = { model: 'm', turns: [], parameters: { presencePenalty: 0, seed: 1 } };
 
-it('given a later system text for a server that is no one of the provider, strictly → refused by name, uncalled', async () => {
-  const gate = { run: () => expect.unreachable(), heldMs: () => 0 };
-  const metrics = { watchCall: () => expect.unreachable() };
-  const provider = { id: 'anthropic', run: () => expect.unreachable(), close: () => {} } as const;
-  const ask = callChain({ gate, provider, metrics, refused: new RefusedParts(), budget: new RetryBudget() });
-  const failure = { code: 'provider_rejected', facts: { refusedParameter: 'messages' } };
-  const call = callOf({ provider: 'anthropic', isStrict: true, request: later });
-  await expect((async () => ask(call))()).rejects.toMatchObject(failure);
-});
+it.each([
+  ['a hint that the provider has no field for', 'openai', hinted, 'seed'],
+  ['a later system text for a server that is no one of the provider', 'anthropic', later, 'messages'],
+] as const)(
+  'given %s, and a caller who wants it strictly → refused by name, uncalled',
+  async (_, id, request, refusedParameter) => {
+    const gate = { run: () => expect.unreachable(), heldMs: () => 0 };
+    const ignores = new Set(['seed', 'presencePenalty'] as const);
+    const provider = { id, ignores, run: () => expect.unreachable(), close: () => {} };
+    const metrics = { watchCall: () => expect.unreachable() };
+    const parts = { refused: new RefusedParts(), budget: new RetryBudget() };
+    const ask = callChain({ gate, provider, metrics, ...parts });
+    const failure = { code: 'provider_rejected', facts: { refusedParameter } };
+    const asked = async () => ask(callOf({ provider: id, isStrict: true, request }));
+    await expect(asked()).rejects.toMatchObject(failure);
+  },
+);
 
 it.each([
   ['its own server', { keepsSystem: true }, [], undefined],

@@ -96,25 +96,21 @@ describeStores('NextAttempts in $kind', log, (shared) => {
     expect(found).toMatchObject({ provider: 'anthropic', attempt: 2 });
   });
 
-  it('a connection to the store that is lost at that moment -> it is added all the same', async () => {
+  it.each<[string, (released: Promise<void>) => (add: Add) => Add]>([
+    ['fails with the connection', () => rejects],
+    [
+      'is executed only after it was given up',
+      (released) =>
+        (add) =>
+        (...added) =>
+          released.then(() => add(...added)),
+    ],
+  ])('an add that %s -> made again meanwhile', async (_, first) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
     const chatId = randomUUID();
-    const begun = await next(chatId, job(), openWith(rejects)).begin();
-    expect(begun).toMatchObject({ provider: 'anthropic', attempt: 2 });
-    expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
-  });
-
-  it('an add that is executed only after it was given up -> made again meanwhile', async () => {
-    const released = Promise.withResolvers<void>();
-    const slow =
-      (add: Add): Add =>
-      async (...added) => {
-        await released.promise;
-        return add(...added);
-      };
-    const chatId = randomUUID();
-    const through = openWith(slow, { limits: { answerWithinMs: 20 } });
-    expect(await next(chatId, job(), through).begin()).toMatchObject({ provider: 'anthropic' });
-    released.resolve();
+    const through = openWith(first(promise), { limits: { answerWithinMs: 20 } });
+    expect(await next(chatId, job(), through).begin()).toMatchObject({ provider: 'anthropic', attempt: 2 });
+    resolve();
     expect(await readJob('anthropic', jobIdOf(chatId, 2))).toBeDefined();
   });
 

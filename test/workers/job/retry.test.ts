@@ -90,6 +90,7 @@ const streaming = refusal('The model is unsupported for streaming.');
 const limit = refusal('The maximum tokens you requested exceeds the model limit of 4096.');
 const cache = refusal('tools.0.cache_control: Extra inputs are not permitted');
 const rejected = refusal('no', 'messages');
+const laterSystem = refusal("role 'system' is not supported on this model");
 const tools = [{ name: 'f' }];
 const requestOf = (parameters: ModelRequest['parameters'], turns: ModelRequest['turns'] = []) => ({
   ...{ model: 'm', maxOutputTokens: 1, turns, parameters },
@@ -143,6 +144,7 @@ describe('a call that fails', () => {
     ['reasoning beside tools, of which there are none', effort, { request: seeded }],
     ['a hint that was not sent', hint, { request: seeded }],
     ["the caller's own limit", limit, { request: seeded }],
+    ['a later system text of a strict chat', laterSystem, { request: tuned, isStrict: true }],
     ['a text that quotes a refusal', quotes, { request: requestOf({ tools, ...tuned.parameters }) }],
   ])('%s -> no other, and nothing is spent', async (_, error, options) => {
     const { end, asked } = await run([error, 'done'], { ...options, budget: noBudget });
@@ -266,6 +268,7 @@ describe('a refused part that the adapter adds', () => {
     ['reasoningContent', thinking],
     ['stream', streaming],
     ['cap', limit],
+    ['cache', cache],
   ])(
     '%s -> once more without it at once, then never for the user, and with it for others',
     async (part, error) => {
@@ -312,6 +315,11 @@ describe('a refused part that the adapter adds', () => {
     expect(partsIn(undone)).toEqual(['encryptedReasoning', '']);
     expect(partsIn(await run(['done'], { refused, request, user: 'M' }))).toEqual(['']);
   });
+
+  it('another part is refused to the same user later -> the calls are made without both', async () => {
+    for (const error of [cache, laterSystem]) await run([error, 'done'], { refused, request, user: 'M' });
+    expect(partsIn(await run(['done'], { refused, request, user: 'M' }))).toEqual(['laterSystem,cache']);
+  });
 });
 
 describe('hints that the requests of a provider have no field for', () => {
@@ -324,36 +332,6 @@ describe('hints that the requests of a provider have no field for', () => {
       [{ temperature: 0.5 }, ['seed']],
       [{}, ['temperature', 'seed']],
     ]);
-  });
-});
-
-describe('a part that we add, and that is refused', () => {
-  const laterSystem = refusal("role 'system' is not supported on this model");
-
-  it('it, also of a chat that must not be asked without its hints -> once more without it, and nothing is named', async () => {
-    const { asked, end } = await run([cache, 'done'], { request: tuned, isStrict: true, budget: noBudget });
-    expect(end).toBe('done');
-    expect(asked[1]).toMatchObject({
-      request: { ...tuned, omits: new Set(['cache']) },
-      ignored: undefined,
-    });
-  });
-
-  it('a later system text of a strict chat -> not made once more without it', async () => {
-    const { asked, end } = await run([laterSystem, 'done'], {
-      request: tuned,
-      isStrict: true,
-      budget: noBudget,
-    });
-    expect([end, asked.length]).toEqual([laterSystem, 1]);
-  });
-
-  it('another part is refused to the same user later -> the calls are made without both', async () => {
-    const own = { request: tuned, refused: new RefusedParts(), user: 'M' };
-    await run([cache, 'done'], own);
-    await run([laterSystem, 'done'], own);
-    const { asked } = await run(['done'], own);
-    expect(asked.map(({ request }) => request.omits)).toEqual([new Set(['laterSystem', 'cache'])]);
   });
 });
 

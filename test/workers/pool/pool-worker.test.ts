@@ -197,26 +197,24 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     await queue.remove(job);
   });
 
-  it('a job without a reply -> one line says why, without a stack', async () => {
-    const word = 'context_length_exceeded';
-    const refusal = classifyError(new TypeError('secret'), { status: 400, words: [word] });
-    await start({ ...provider, run: () => Promise.reject(refusal) });
+  const word = 'context_length_exceeded';
+  const refusal = classifyError(new TypeError('secret'), { status: 400, words: [word] });
+  const limit = { ms: 300, setting: 'idleTimeoutMs', fellSilent: true } as const;
+  const silent = new Failure('provider_timeout', { limit });
+  it.each([
+    ['without a reply -> one line says why', refusal, { code: word, error: 'TypeError', status: 400, word }],
+    [
+      'that a time limit ends -> the line has the limit and the variable that sets it',
+      silent,
+      { code: 'provider_timeout', limitMs: 300, variable: 'OPENAI_IDLE_TIMEOUT_MS' },
+    ],
+  ])('a job %s, without a stack', async (_, failure, facts) => {
+    await start({ ...provider, run: () => Promise.reject(failure) });
     const jobId = await add();
     await isCompleted(jobId);
     const found = logged.lines.find((line) => line.msg === 'job failed' && line.jobId === jobId);
     const { time: _time, pid: _pid, hostname: _host, ...line } = found ?? {};
-    const failure = { code: word, error: 'TypeError', status: 400, word };
-    expect(line).toEqual({ level: 40, msg: 'job failed', jobId, user: 'me', ...failure });
-  });
-
-  it('a job that a time limit ends -> the line has the limit and the variable that sets it', async () => {
-    const limit = { ms: 300, setting: 'idleTimeoutMs', fellSilent: true } as const;
-    await start({ ...provider, run: () => Promise.reject(new Failure('provider_timeout', { limit })) });
-    const jobId = await add();
-    await isCompleted(jobId);
-    const found = logged.lines.find((line) => line.msg === 'job failed' && line.jobId === jobId);
-    const variable = `${provider.id.toUpperCase()}_IDLE_TIMEOUT_MS`;
-    expect(found).toMatchObject({ code: 'provider_timeout', limitMs: 300, variable });
+    expect(line).toEqual({ level: 40, msg: 'job failed', jobId, user: 'me', ...facts });
   });
 
   it('a job that fails unexpectedly -> is logged, and published where a caller waits for it', async () => {
