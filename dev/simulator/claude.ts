@@ -105,7 +105,7 @@ export function joinThinking(parts: readonly Part[]): Turn['content'] {
   return contentOf(joined);
 }
 
-/** What Claude expects of a schema: of a tool's only its root and the draft, unless it is strict. */
+/** Claude's rules for a schema: of a tool's only its root and the draft, unless it is strict. */
 export function claudeSchemaFault(
   root: JsonObject,
   { strict, index }: { strict?: boolean | undefined; index?: number | undefined },
@@ -139,7 +139,7 @@ const formats = new Set('date-time time date duration email hostname uri ipv4 ip
 const untakenPattern = /\(\?(?:[=!]|<[=!])|\\[1-9bB]/;
 
 /**
- * What Claude expects instead of a schema of a format or of a strict tool
+ * The words for what Claude expects instead of a schema of a format or of a strict tool
  * (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations).
  */
 function expectedOf(schema: unknown): string | undefined {

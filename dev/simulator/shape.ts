@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../../shared/json/json.js';
 import type { Path } from './wire-format.js';
 
-/** What a value has to be, in words and as a test. */
+/** A rule for a value, in words and as a test. */
 export interface Expected {
   readonly words: string;
   holds(value: unknown): boolean;
@@ -9,7 +9,7 @@ export interface Expected {
   readonly fields?: readonly string[];
 }
 
-/** What is expected at places such as `messages.*.role!`: `*` is each item of a list, and `!` what is needed. */
+/** The rules for places such as `messages.*.role!`: `*` is each item of a list, and `!` what is needed. */
 export type Shape = Readonly<Record<string, Expected>>;
 
 const expected = (words: string, holds: (value: unknown) => boolean): Expected => ({ words, holds });

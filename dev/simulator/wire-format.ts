@@ -114,7 +114,7 @@ export function jsonRefusal(status: number, body: object, headers: Record<string
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
-/** What a check finds in the first item that it does not pass. */
+/** The finding of a check in the first item that does not pass it. */
 export function firstFault<T, Found>(
   items: readonly T[],
   check: (item: T, index: number, items: readonly T[]) => Found | undefined,
@@ -152,7 +152,7 @@ export interface PartRules {
     | ('one tool of a name' | 'described tools' | 'tools of a choice' | 'an offered choice')
     | ('tools of calls' | 'results alone' | 'signed calls')
   )[];
-  /** What is expected instead of the image; its type is undefined for bytes that are no image. */
+  /** Gives the words for what an image should be, if it is not; its type is undefined for bytes that are no image. */
   image?(data: string, mediaType: string, type: string | undefined): string | undefined;
   /** A schema of a tool by its index, or without one of a format: the path in it, and what is expected there. */
   schema(

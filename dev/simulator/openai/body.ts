@@ -156,7 +156,7 @@ export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
   return fault && openAiErrors.wrong(...fault);
 }
 
-/** What a body cannot ask together. */
+/** Finds things that a body cannot ask together. */
 function findOtherFault(body: OpenAiBody): Fault | undefined {
   const { tools, parallel_tool_calls: parallel, response_format: format, messages } = body;
   const empty = messages.findIndex(({ role, content, tool_calls: calls }) => {
