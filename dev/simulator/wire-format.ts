@@ -150,7 +150,8 @@ export interface PartRules {
   /** The rules that not all providers have. */
   readonly has: readonly (
     | ('one tool of a name' | 'described tools' | 'tools of a choice' | 'an offered choice')
-    | ('tools of calls' | 'results alone' | 'signed calls')
+    | ('tools of calls' | 'results alone' | 'signed calls' | 'words in texts' | 'the user last')
+    | ('characters in texts' | 'the user first' | 'alternating roles')
   )[];
   /** Gives the words for what an image should be, if it is not; its type is undefined for bytes that are no image. */
   image?(data: string, mediaType: string, type: string | undefined): string | undefined;
@@ -160,6 +161,7 @@ export interface PartRules {
     of: { strict?: boolean | undefined; index?: number | undefined },
   ): Fault | undefined;
   readonly places: {
+    readonly turns: Path;
     readonly choice: Path;
     readonly format: Path;
     tool(index: number): Path;
@@ -250,7 +252,8 @@ export interface WireFormat {
   /** The operation, or the provider's error for an address or method it does not know. */
   route(head: RequestHead): Route | Refusal;
   authenticate(head: RequestHead): Refusal | undefined;
-  validate(body: JsonObject): Refusal | undefined;
+  /** The error for a rule of its own that a body breaks; types and the adapters' tests hold the shape of bodies. */
+  validate?(body: JsonObject): Refusal | undefined;
   /** The rules for tools, the format and the parts of turns, beyond the shape of a body. */
   readonly partRules: PartRules;
   /** The conversation of a valid body in order, with our names of roles. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { city, everything, requestOf, type SaidPart, send, type TestRequest } from './requests.js';
-import { broken, ownRules, ranges, refusals, schemas } from './rules.js';
+import { broken, ownRules, refusals, schemas } from './rules.js';
 
 let simulator: Simulator;
 beforeAll(async () => {
@@ -61,15 +61,6 @@ describe('a request that breaks a rule -> is refused at its place by each provid
     it.each(ownRules[provider])('refuses %j', (change, words) =>
       expectAnswer(provider, bend(provider, change), words),
     );
-  });
-
-  it.each(ranges)('%s takes %s from %d to %d', async (provider, path, least, most, step) => {
-    const [first = '', second] = path.split('.');
-    const change = (value: number) => ({ [first]: second === undefined ? value : { [second]: value } });
-    const edges = most === Infinity ? [least] : [least, most];
-    for (const value of edges) await expectAnswer(provider, bend(provider, change(value)));
-    await expectAnswer(provider, bend(provider, change(least - step)), 'expected a');
-    if (most !== Infinity) await expectAnswer(provider, bend(provider, change(most + step)), 'expected a');
   });
 });
 
