@@ -61,8 +61,6 @@ interface Tool {
 /** Fields that both wires have, as far as they are read. */
 export interface CommonBody {
   readonly model?: string;
-  readonly stream?: boolean;
-  readonly stream_options?: { include_usage?: boolean };
   readonly temperature?: number;
   readonly top_p?: number;
   readonly parallel_tool_calls?: boolean;
