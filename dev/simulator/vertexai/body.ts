@@ -13,8 +13,13 @@ const imageTypes = new Set(['image/png', 'image/jpeg', 'image/webp']);
 export const vertexPartRules: PartRules = {
   toolName: /^[a-zA-Z_][\w.:-]{0,127}$/,
   has: [
-    ...(['one tool of a name', 'an offered choice', 'results alone', 'signed calls'] as const),
-    ...(['characters in texts', 'the user last', 'alternating roles'] as const),
+    'one tool of a name',
+    'an offered choice',
+    'results alone',
+    'signed calls',
+    'characters in texts',
+    'the user last',
+    'alternating roles',
   ],
   schema: (root) =>
     firstFault(schemasIn(root), ({ schema, path }) =>
