@@ -4,7 +4,6 @@ import { isObject, type JsonObject } from '../../shared/json/json.js';
 import { contentOf, type WrittenBlock } from './frames.js';
 import { schemasIn } from './schemas.js';
 import { sign } from './seals.js';
-import { object, oneOf, type Shape } from './shape.js';
 import {
   type Breach,
   type Fault,
@@ -16,17 +15,6 @@ import {
   type ReplyCall,
   snakeCase,
 } from './wire-format.js';
-
-/** The rules of Claude, the same at Anthropic and at Bedrock. */
-
-export const claudeEfforts = oneOf('low medium high xhigh max');
-
-/** How newer models are asked to think (`ThinkingConfigAdaptive` of Anthropic's SDK). */
-export const thinkingShape = (place: string): Shape => ({
-  [place]: object('type display'),
-  [`${place}.type!`]: oneOf('adaptive disabled'),
-  [`${place}.display`]: oneOf('summarized omitted'),
-});
 
 /** The turns up to the last with a mark of what may be cached: anthropic's or bedrock's. */
 export function countMarked(contents: readonly (string | readonly object[])[]): number | undefined {
@@ -105,7 +93,7 @@ export function joinThinking(parts: readonly Part[]): Turn['content'] {
   return contentOf(joined);
 }
 
-/** What Claude expects of a schema: of a tool's only its root and the draft, unless it is strict. */
+/** Claude's rules for a schema: of a tool's only its root and the draft, unless it is strict. */
 export function claudeSchemaFault(
   root: JsonObject,
   { strict, index }: { strict?: boolean | undefined; index?: number | undefined },
@@ -139,7 +127,7 @@ const formats = new Set('date-time time date duration email hostname uri ipv4 ip
 const untakenPattern = /\(\?(?:[=!]|<[=!])|\\[1-9bB]/;
 
 /**
- * What Claude expects instead of a schema of a format or of a strict tool
+ * The words for what Claude expects instead of a schema of a format or of a strict tool
  * (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations).
  */
 function expectedOf(schema: unknown): string | undefined {

@@ -11,16 +11,6 @@ export function decodeSegment(segment: string | undefined): string | undefined {
   }
 }
 
-/** Whether a text is empty or only white space. */
-export function isBlank(text: string): boolean {
-  return text.trim() === '';
-}
-
-/** The first index whose role equals the one before it, or -1: where a run of one role starts to repeat. */
-export function repeatedRoleAt(messages: readonly { role: string }[]): number {
-  return messages.findIndex((message, index) => message.role === messages[index - 1]?.role);
-}
-
 /** One server-sent event with JSON data, and a name where the provider gives its events names. */
 export function serverSentEvent(data: object, name?: string): string {
   const prefix = name === undefined ? '' : `event: ${name}\n`;

@@ -77,10 +77,10 @@ function judge(
   return behaviour === undefined ? errors.model(model, head.path) : { ...read, behaviour };
 }
 
-/** A body in our words. Not all of its shape is checked: what cannot be read is refused like what must not be. */
+/** A body in our words. Its shape is not checked: what cannot be read is refused like what must not be. */
 function readBody(format: WireFormat, body: JsonObject) {
   try {
-    return format.validate(body) ?? { turns: format.turns(body), parameters: format.parameters(body) };
+    return format.validate?.(body) ?? { turns: format.turns(body), parameters: format.parameters(body) };
   } catch (error) {
     if (error instanceof TypeError) return format.errors.wrong([], 'another shape');
     throw error;

@@ -36,7 +36,7 @@ export interface Behaviour {
   readonly thinks?: boolean | 'aloud';
   /** The fate of Claude's thinking that comes back elsewhere than it was; absent where that is not looked at. */
   readonly unboundThinking?: 'refused' | 'dropped';
-  /** What it takes time for behind the opening of a stream, and before the whole reply when not streamed. */
+  /** The work that takes time behind the opening of a stream, and before the whole reply when not streamed. */
   readonly worksOn?: 'thinking' | 'arguments';
   readonly workMs: number;
   /** It works without the provider's signs of life. */
@@ -51,7 +51,7 @@ export interface Behaviour {
   readonly cutAfter?: number;
   /** The part of a request that is refused with the provider's error. */
   readonly refuses?: 'hints' | 'forced-choice' | 'signature' | 'reasoning' | 'effort' | 'lost-reasoning';
-  /** What comes instead of the reply, to `times` calls after the first `after` ones. */
+  /** The failure in place of the reply, to `times` calls after the first `after` ones. */
   readonly fails?:
     | ('status' | 'denied' | 'quota' | 'not-ready' | 'too-long')
     | ('hang' | 'reset' | 'html' | 'misshapen');
@@ -227,7 +227,7 @@ const expressionOf = (name: string): RegExp =>
 const parts = rows.map(([name, , piece]) => ({ expression: expressionOf(name), piece }));
 const documented = Object.entries(names).map(([name, means]) => ({ expression: expressionOf(name), means }));
 
-/** What each part of a name does. */
+/** Each part of a name with what it does. */
 export const partList = rows.map(([part, does]) => ({ part, does }));
 
 /** The documented names: what each does, or the parts that it stands for. */

@@ -9,7 +9,7 @@ import {
   type Path,
 } from './wire-format.js';
 
-/** The first rule that a call breaks whose body has the right shape. */
+/** The first rule that a call breaks whose body can be read. */
 export function findPartFault(
   rules: PartRules,
   turns: readonly Turn[],
@@ -21,6 +21,7 @@ export function findPartFault(
   if (hasCalls && asked.tools === undefined && has.includes('tools of calls'))
     return [places.choice, 'tools beside calls and results'];
   return (
+    turnsFault(rules, turns) ??
     firstFault(asked.tools ?? [], (tool, index) => toolFault(rules, tool, { index, asked })) ??
     choiceFault(rules, asked) ??
     formatFault(rules, asked) ??
@@ -29,6 +30,25 @@ export function findPartFault(
     ) ??
     (hasCalls ? orderFault(rules, spoken) : undefined)
   );
+}
+
+/** There are turns, with texts in them, and in the order of the provider. */
+function turnsFault({ has, places: { turns: place } }: PartRules, turns: readonly Turn[]): Fault | undefined {
+  const texts = turns.flatMap(partsOf).flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  if (has.includes('words in texts') && texts.some((text) => text.trim() === ''))
+    return [place, 'texts that are not blank'];
+  if (has.includes('characters in texts') && texts.includes('')) return [place, 'texts that are not empty'];
+  const spoken = turns.filter(({ role }) => role !== 'system');
+  if (turns.length === 0) return [place, 'a turn'];
+  if (has.includes('the user first') && spoken[0]?.role !== 'user')
+    return [place, 'a turn of the user first'];
+  if (has.includes('the user last') && spoken.at(-1)?.role !== 'user')
+    return [place, 'a turn of the user at the end'];
+  const isRepeated = spoken.some(({ role }, index) => {
+    const before = spoken[index - 1];
+    return role === before?.role && !(has.includes('results alone') && idsOf(partsOf(before)).length > 0);
+  });
+  return has.includes('alternating roles') && isRepeated ? [place, 'roles that alternate'] : undefined;
 }
 
 function toolFault(

@@ -114,7 +114,7 @@ export function jsonRefusal(status: number, body: object, headers: Record<string
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
-/** What a check finds in the first item that it does not pass. */
+/** The finding of a check in the first item that does not pass it. */
 export function firstFault<T, Found>(
   items: readonly T[],
   check: (item: T, index: number, items: readonly T[]) => Found | undefined,
@@ -150,9 +150,10 @@ export interface PartRules {
   /** The rules that not all providers have. */
   readonly has: readonly (
     | ('one tool of a name' | 'described tools' | 'tools of a choice' | 'an offered choice')
-    | ('tools of calls' | 'results alone' | 'signed calls')
+    | ('tools of calls' | 'results alone' | 'signed calls' | 'words in texts' | 'the user last')
+    | ('characters in texts' | 'the user first' | 'alternating roles')
   )[];
-  /** What is expected instead of the image; its type is undefined for bytes that are no image. */
+  /** Gives the words for what an image should be, if it is not; its type is undefined for bytes that are no image. */
   image?(data: string, mediaType: string, type: string | undefined): string | undefined;
   /** A schema of a tool by its index, or without one of a format: the path in it, and what is expected there. */
   schema(
@@ -160,6 +161,7 @@ export interface PartRules {
     of: { strict?: boolean | undefined; index?: number | undefined },
   ): Fault | undefined;
   readonly places: {
+    readonly turns: Path;
     readonly choice: Path;
     readonly format: Path;
     tool(index: number): Path;
@@ -250,7 +252,8 @@ export interface WireFormat {
   /** The operation, or the provider's error for an address or method it does not know. */
   route(head: RequestHead): Route | Refusal;
   authenticate(head: RequestHead): Refusal | undefined;
-  validate(body: JsonObject): Refusal | undefined;
+  /** The error for a rule of its own that a body breaks; types and the adapters' tests hold the shape of bodies. */
+  validate?(body: JsonObject): Refusal | undefined;
   /** The rules for tools, the format and the parts of turns, beyond the shape of a body. */
   readonly partRules: PartRules;
   /** The conversation of a valid body in order, with our names of roles. */

@@ -1,20 +1,17 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields, type JsonObject } from '../../../shared/json/json.js';
 import {
-  claudeEfforts,
   claudeSchemaFault,
   countMarked,
   joinThinking,
   type Thinking,
   thinkingOf,
-  thinkingShape,
   thought,
   writeBlocks,
 } from '../claude.js';
 import { inputOf } from '../compose.js';
-import { isBlank, type WrittenBlock } from '../frames.js';
+import type { WrittenBlock } from '../frames.js';
 import { readImage } from '../part-rules.js';
-import * as must from '../shape.js';
 import {
   type CallParameters,
   type Fault,
@@ -32,13 +29,14 @@ const maxImageLength = 10 * 1024 * 1024;
 export const anthropicPartRules: PartRules = {
   toolName: /^[a-zA-Z0-9_-]{1,128}$/,
   callId: /^[a-zA-Z0-9_-]+$/,
-  has: ['one tool of a name', 'tools of a choice', 'an offered choice'],
+  has: ['one tool of a name', 'tools of a choice', 'an offered choice', 'words in texts', 'the user last'],
   schema: claudeSchemaFault,
   image(data, mediaType, type) {
     if (data.length > maxImageLength) return `${maxImageLength} bytes at most`;
     return type === mediaType ? undefined : `an image of the type ${mediaType}`;
   },
   places: {
+    turns: ['messages'],
     choice: ['tool_choice'],
     format: ['output_config', 'format', 'schema'],
     tool: (index) => ['tools', index, 'custom'],
@@ -77,49 +75,14 @@ export interface AnthropicBlock {
   readonly is_error?: boolean;
 }
 
-const block = 'messages.*.content.*';
-const shape: must.Shape = {
-  '': must.object(`model stream max_tokens stop_sequences system tools tool_choice output_config messages thinking
-    cache_control container diagnostics inference_geo metadata service_tier speed user_profile_id workspace_id`),
-  'max_tokens!': must.integer(1),
-  'stop_sequences.*!': must.matching(/\S/),
-  'tools.*!': must.object('type name description input_schema strict eager_input_streaming cache_control'),
-  tool_choice: must.object('type name disable_parallel_tool_use'),
-  'tool_choice.type!': must.oneOf('auto any tool none'),
-  output_config: must.object('effort format'),
-  'output_config.effort': claudeEfforts,
-  ...thinkingShape('thinking'),
-  'messages!': must.list(1),
-  'messages.*!': must.object('role content'),
-  'messages.*.role!': must.oneOf('user assistant system'),
-  'messages.*.content!': must.texts(1),
-  [`${block}!`]:
-    must.object(`type text citations cache_control source id name input tool_use_id content is_error
-    thinking signature data`),
-  [`${block}.type!`]: must.oneOf('text image tool_use tool_result thinking redacted_thinking'),
-  [`${block}.source.url`]: must.matching(/^https?:/),
-};
-
 const retiredParameters = ['temperature', 'top_p', 'top_k'];
 
-/** The error for the first rule of Messages that a body violates, by the rules of newer models. */
-export function checkAnthropicRequest(body: JsonObject): Refusal | undefined {
+/** The error of newer models for a body with older parameters, or with system texts in other places. */
+export function checkAnthropicRequest(body: AnthropicBody): Refusal | undefined {
   const retired = retiredParameters.find((name) => name in body);
   if (retired !== undefined) return invalid(`\`${retired}\` is deprecated for this model.`);
-  const fault = must.findFault(body, shape) ?? findTextFault(body as unknown as AnthropicBody);
+  const fault = firstFault(body.messages, orderFault);
   return fault && anthropicErrors.wrong(...fault);
-}
-
-function findTextFault({ system = [], messages }: AnthropicBody): Fault | undefined {
-  const said = [
-    ['system', system] as const,
-    ...messages.map(({ content }) => ['messages', content] as const),
-  ];
-  const blank = said.find(([, content]) =>
-    typeof content === 'string' ? isBlank(content) : content.some(({ text = 'x' }) => isBlank(text)),
-  );
-  if (blank) return [[blank[0]], 'texts that are not blank'];
-  return firstFault(messages, orderFault) ?? endFault(messages);
 }
 
 /**
@@ -140,9 +103,6 @@ function orderFault(
     ? [at, 'no message of the user behind a system text']
     : undefined;
 }
-
-const endFault = (messages: readonly { role: string }[]): Fault | undefined =>
-  messages.at(-1)?.role === 'assistant' ? [['messages'], 'a message of the user at the end'] : undefined;
 
 /** The conversation of a valid body. */
 export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] =>

@@ -27,7 +27,7 @@ export const anthropicFormat: WireFormat = {
     if (versions.includes(String(version))) return undefined;
     return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
-  validate: body.checkAnthropicRequest,
+  validate: (sent) => body.checkAnthropicRequest(sent as unknown as body.AnthropicBody),
   turns: (sent) => body.readAnthropicTurns(sent as unknown as body.AnthropicBody),
   parameters: (sent) => body.readAnthropicParameters(sent as unknown as body.AnthropicBody),
   partRules: body.anthropicPartRules,

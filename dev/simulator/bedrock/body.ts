@@ -1,22 +1,18 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields, isObject, type JsonObject, readJson } from '../../../shared/json/json.js';
 import {
-  claudeEfforts,
   claudeSchemaFault,
   countMarked,
   joinThinking,
   type Thinking,
   thinkingOf,
-  thinkingShape,
   thought,
   writeBlocks,
 } from '../claude.js';
 import { inputOf } from '../compose.js';
-import { isBlank, repeatedRoleAt, type WrittenBlock } from '../frames.js';
+import type { WrittenBlock } from '../frames.js';
 import { readImage } from '../part-rules.js';
-import * as must from '../shape.js';
-import type { CallParameters, Fault, MadeCall, PartRules, Refusal, Reply } from '../wire-format.js';
-import { bedrockErrors } from './errors.js';
+import type { CallParameters, MadeCall, PartRules, Reply } from '../wire-format.js';
 
 const maxImageLength = 5 * 1024 * 1024;
 
@@ -24,10 +20,18 @@ const maxImageLength = 5 * 1024 * 1024;
 export const bedrockPartRules: PartRules = {
   toolName: /^[a-zA-Z0-9_-]{1,64}$/,
   callId: /^[a-zA-Z0-9_-]{1,64}$/,
-  has: ['described tools', 'tools of calls'],
+  has: [
+    'described tools',
+    'tools of calls',
+    'words in texts',
+    'the user first',
+    'the user last',
+    'alternating roles',
+  ],
   schema: claudeSchemaFault,
   image: (data) => (data.length > maxImageLength ? `${maxImageLength} bytes at most` : undefined),
   places: {
+    turns: ['messages'],
     choice: ['toolConfig'],
     format: ['output_config', 'format', 'schema'],
     tool: (index) => ['toolConfig', 'tools', index, 'toolSpec'],
@@ -78,52 +82,6 @@ export interface BedrockBody {
   };
   readonly messages?: { role: 'user' | 'assistant'; content?: BedrockBlock[] }[];
   readonly additionalModelRequestFields?: { thinking?: { display?: string } };
-}
-
-/** One rule is stricter than the provider: AWS would ignore fields that Converse does not have. */
-const shape: must.Shape = {
-  '': must.object(`inferenceConfig system toolConfig outputConfig messages additionalModelRequestFields
-    guardrailConfig promptVariables additionalModelResponseFieldPaths requestMetadata performanceConfig serviceTier`),
-  inferenceConfig: must.object('maxTokens temperature topP stopSequences'),
-  'inferenceConfig.maxTokens': must.integer(1),
-  'inferenceConfig.temperature': must.number(0, 1),
-  'inferenceConfig.topP': must.number(0, 1),
-  'inferenceConfig.stopSequences.*!': must.someText,
-  'system.*!': must.oneField('text cachePoint'),
-  'toolConfig.tools!': must.list(1),
-  'toolConfig.tools.*!': must.oneField('toolSpec cachePoint'),
-  'toolConfig.tools.*.toolSpec': must.object('name description inputSchema strict'),
-  'toolConfig.tools.*.toolSpec.inputSchema!': must.object('json'),
-  'toolConfig.toolChoice': must.oneField('auto any tool'),
-  outputConfig: must.object('effort textFormat'),
-  'outputConfig.effort': claudeEfforts,
-  ...thinkingShape('additionalModelRequestFields.thinking'),
-  'messages!': must.list(1),
-  'messages.*!': must.object('role content'),
-  'messages.*.role!': must.oneOf('user assistant'),
-  'messages.*.content!': must.list(1),
-  'messages.*.content.*!': must.oneField('text image toolUse toolResult reasoningContent cachePoint'),
-  'messages.*.content.*.image.format!': must.oneOf('png jpeg gif webp'),
-  'messages.*.content.*.toolResult.status': must.oneOf('success error'),
-  'messages.*.content.*.toolResult.content!': must.list(1),
-  'messages.*.content.*.toolResult.content.*!': must.oneField('text json'),
-  'messages.*.content.*.toolResult.content.*.text': must.someText,
-};
-
-/** The error for the first rule of Converse that a body violates. */
-export function checkBedrockRequest(body: JsonObject): Refusal | undefined {
-  const fault = must.findFault(body, shape) ?? findTextFault(body as unknown as BedrockBody);
-  return fault && bedrockErrors.wrong(...fault);
-}
-
-function findTextFault({ system = [], messages = [] }: BedrockBody): Fault | undefined {
-  const isBlankAt = (blocks: BedrockBlock[]) => blocks.some(({ text = 'x' }) => isBlank(text));
-  if (isBlankAt(system)) return [['system'], 'texts that are not blank'];
-  const blank = messages.findIndex(({ content = [] }) => isBlankAt(content));
-  if (blank !== -1) return [['messages', blank, 'content'], 'texts that are not blank'];
-  if (messages[0]?.role !== 'user') return [['messages'], 'a message of the user first'];
-  if (repeatedRoleAt(messages) !== -1) return [['messages'], 'roles that alternate'];
-  return messages.at(-1)?.role === 'user' ? undefined : [['messages'], 'a message of the user at the end'];
 }
 
 /** The conversation of a valid body. */

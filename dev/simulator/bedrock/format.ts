@@ -36,7 +36,6 @@ export const bedrockFormat: WireFormat = {
       'Authorization header requires more parameters.',
     );
   },
-  validate: body.checkBedrockRequest,
   turns: (sent) => body.readBedrockTurns(sent as unknown as body.BedrockBody),
   parameters: (sent) => body.readBedrockParameters(sent as unknown as body.BedrockBody),
   partRules: body.bedrockPartRules,

@@ -4,7 +4,6 @@ import { givenFields, isObject, type JsonObject } from '../../../shared/json/jso
 import { contentOf } from '../frames.js';
 import { readImage } from '../part-rules.js';
 import { schemasIn } from '../schemas.js';
-import * as must from '../shape.js';
 import {
   type CallParameters,
   type Fault,
@@ -27,6 +26,7 @@ export const partRulesOf = (isChat: boolean): PartRules => ({
     (strict ?? (index !== undefined && !isChat)) ? strictFault(schema, isChat) : undefined,
   image: (_data, _mediaType, type) => (type === undefined ? 'an image' : undefined),
   places: {
+    turns: [isChat ? 'messages' : 'input'],
     choice: ['tool_choice'],
     format: isChat ? ['response_format'] : ['text', 'format'],
     tool: (index) => ['tools', index, ...(isChat ? ['function'] : [])],
@@ -61,8 +61,6 @@ interface Tool {
 /** Fields that both wires have, as far as they are read. */
 export interface CommonBody {
   readonly model?: string;
-  readonly stream?: boolean;
-  readonly stream_options?: { include_usage?: boolean };
   readonly temperature?: number;
   readonly top_p?: number;
   readonly parallel_tool_calls?: boolean;
@@ -104,76 +102,19 @@ export interface OpenAiBody extends CommonBody {
   };
 }
 
-export const efforts = must.oneOf('none minimal low medium high xhigh max');
-export const verbosities = must.oneOf('low medium high');
-export const imageUrl = must.matching(/^(https?:\/\/|data:)/);
-
-/** The shape of the fields that both wires have. */
-export const commonShape: must.Shape = {
-  temperature: must.number(0, 2),
-  top_p: must.number(0, 1),
-  tools: must.list(0, 128),
-};
-
-const shape: must.Shape = {
-  '': must.object(`model stream stream_options max_completion_tokens max_tokens temperature top_p frequency_penalty
-    presence_penalty seed reasoning_effort verbosity stop tools tool_choice response_format messages
-    parallel_tool_calls prompt_cache_key audio function_call functions logit_bias logprobs metadata modalities
-    moderation n prediction prompt_cache_options prompt_cache_retention safety_identifier service_tier store
-    top_logprobs user web_search_options`),
-  ...commonShape,
-  max_completion_tokens: must.integer(1),
-  max_tokens: must.integer(1),
-  frequency_penalty: must.number(-2, 2),
-  presence_penalty: must.number(-2, 2),
-  seed: must.integer(),
-  reasoning_effort: efforts,
-  verbosity: verbosities,
-  stop: must.texts(0, 4),
-  'stop.*': must.someText,
-  tools: must.list(1, 128),
-  'tools.*.function!': must.object('name description strict parameters'),
-  tool_choice: must.oneOfOr('none auto required'),
-  'response_format.type!': must.oneOf('text json_object json_schema'),
-  'messages!': must.list(1),
-  'messages.*!':
-    must.object(`role content name tool_calls tool_call_id reasoning_content refusal audio function_call
-    annotations`),
-  'messages.*.role!': must.oneOf('system developer user assistant tool'),
-  'messages.*.content': must.texts(1),
-  'messages.*.content.*!': must.object('type text refusal image_url'),
-  'messages.*.content.*.type!': must.oneOf('text refusal image_url'),
-  'messages.*.content.*.image_url.url!': imageUrl,
-  'messages.*.content.*.image_url.detail': must.oneOf('auto low high'),
-  'messages.*.tool_calls': must.list(1),
-};
-/**
- * The error for the first rule of Chat Completions that a body violates. The limit has either name, as for OpenAI's
- * models before o1: https://platform.openai.com/docs/api-reference/chat/create
- */
-export function checkOpenAiRequest(body: JsonObject): Refusal | undefined {
-  const fault = must.findFault(body, shape) ?? findOtherFault(body as unknown as OpenAiBody);
-  return fault && openAiErrors.wrong(...fault);
-}
-
-/** What a body cannot ask together. */
-function findOtherFault(body: OpenAiBody): Fault | undefined {
+/** The error of Chat Completions for fields that a body cannot have together. */
+export function checkOpenAiRequest(body: OpenAiBody): Refusal | undefined {
   const { tools, parallel_tool_calls: parallel, response_format: format, messages } = body;
-  const empty = messages.findIndex(({ role, content, tool_calls: calls }) => {
-    return content == null && (role !== 'assistant' || calls == null);
-  });
-  if (empty !== -1) return [['messages', empty, 'content'], 'a text or a list'];
-  if (parallel != null && tools === undefined) return [['parallel_tool_calls'], 'tools beside it'];
-  return findOptionsFault(body) ?? findJsonFault(format?.type, 'messages', messages);
+  if (parallel != null && tools === undefined)
+    return openAiErrors.wrong(['parallel_tool_calls'], 'tools beside it');
+  return findJsonFault(format?.type, 'messages', messages);
 }
 
-/** Options of a stream where there is none. */
-export const findOptionsFault = ({ stream, stream_options: options }: CommonBody): Fault | undefined =>
-  options == null || stream === true ? undefined : [['stream_options'], 'a stream'];
-
-/** A format of any JSON whose conversation does not speak of it. */
-export const findJsonFault = (type: string | undefined, name: string, said: unknown): Fault | undefined =>
-  type !== 'json_object' || /json/i.test(JSON.stringify(said)) ? undefined : [[name], "the word 'json'"];
+/** The error for a format of any JSON whose conversation does not speak of it. */
+export const findJsonFault = (type: string | undefined, name: string, said: unknown): Refusal | undefined =>
+  type !== 'json_object' || /json/i.test(JSON.stringify(said))
+    ? undefined
+    : openAiErrors.wrong([name], "the word 'json'");
 
 const roleNames: Record<string, Role> = { system: 'system', developer: 'system', assistant: 'assistant' };
 

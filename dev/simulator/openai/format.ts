@@ -24,7 +24,7 @@ export const openAiFormat: WireFormat = {
     if (/^Bearer \S+$/.test(headers.authorization ?? '')) return undefined;
     return openAiError(401, "You didn't provide an API key.");
   },
-  validate: body.checkOpenAiRequest,
+  validate: (sent) => body.checkOpenAiRequest(sent as unknown as body.OpenAiBody),
   turns: (sent) => body.readOpenAiTurns(sent as unknown as body.OpenAiBody),
   parameters: (sent) => body.readOpenAiParameters(sent as unknown as body.OpenAiBody),
   partRules: body.partRulesOf(true),

@@ -27,7 +27,7 @@ export const responsesFormat: WireFormat = {
   owns: ({ path }) => path.startsWith(operation),
   route: ({ method, path }) =>
     path === operation && method === 'POST' ? {} : openAiError(404, `Invalid URL (${method} ${path})`),
-  validate: body.checkResponsesRequest,
+  validate: (sent) => body.checkResponsesRequest(sent as unknown as body.ResponsesBody),
   turns: (sent) => body.readResponsesTurns(sent as unknown as body.ResponsesBody),
   parameters: (sent) => body.readResponsesParameters(sent as unknown as body.ResponsesBody),
   partRules: partRulesOf(false),

@@ -5,23 +5,22 @@ import { contentOf } from '../frames.js';
 import { readImage } from '../part-rules.js';
 import { schemasIn } from '../schemas.js';
 import { sign } from '../seals.js';
-import * as must from '../shape.js';
-import {
-  type CallParameters,
-  type Fault,
-  firstFault,
-  type PartRules,
-  type Refusal,
-  type Reply,
-} from '../wire-format.js';
-import { vertexErrors } from './errors.js';
+import { type CallParameters, type Fault, firstFault, type PartRules, type Reply } from '../wire-format.js';
 
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/webp']);
 
 /** Vertex AI's rules for tools, formats and parts. */
 export const vertexPartRules: PartRules = {
   toolName: /^[a-zA-Z_][\w.:-]{0,127}$/,
-  has: ['one tool of a name', 'an offered choice', 'results alone', 'signed calls'],
+  has: [
+    'one tool of a name',
+    'an offered choice',
+    'results alone',
+    'signed calls',
+    'characters in texts',
+    'the user last',
+    'alternating roles',
+  ],
   schema: (root) =>
     firstFault(schemasIn(root), ({ schema, path }) =>
       isObject(schema) ? schemaFault(schema, path) : undefined,
@@ -29,6 +28,7 @@ export const vertexPartRules: PartRules = {
   image: (_data, mediaType, type) =>
     type === undefined || !imageTypes.has(mediaType) ? 'an image of another type' : undefined,
   places: {
+    turns: ['contents'],
     choice: ['toolConfig', 'functionCallingConfig', 'allowedFunctionNames'],
     format: ['generationConfig', 'responseJsonSchema'],
     tool: (index) => ['tools', 0, 'functionDeclarations', index],
@@ -96,70 +96,6 @@ export interface VertexBody {
 /** The token that asks for a part of a reply (`Candidate.continuationToken` of the SDK), and that part. */
 export const tokenOf = (hop: number): string => Buffer.from(String(hop)).toString('base64');
 export const hopOf = (token: unknown = ''): number => Number(Buffer.from(String(token), 'base64').toString());
-
-const part = must.object('text inlineData functionCall functionResponse thoughtSignature thought');
-
-const shape: must.Shape = {
-  '': must.object(`generationConfig tools toolConfig systemInstruction contents continuationToken safetySettings labels
-    cachedContent modelArmorConfig serviceTier`),
-  generationConfig:
-    must.object(`maxOutputTokens temperature topP frequencyPenalty presencePenalty seed stopSequences
-    responseMimeType responseJsonSchema thinkingConfig topK candidateCount responseLogprobs logprobs responseSchema
-    routingConfig modelConfig responseModalities mediaResolution speechConfig audioTimestamp enableAffectiveDialog
-    imageConfig`),
-  'generationConfig.maxOutputTokens': must.integer(1, 65_536),
-  'generationConfig.temperature': must.number(0, 2),
-  'generationConfig.topP': must.number(0, 1),
-  'generationConfig.frequencyPenalty': must.number(-2, 1.999),
-  'generationConfig.presencePenalty': must.number(-2, 1.999),
-  'generationConfig.seed': must.integer(-(2 ** 31), 2 ** 31 - 1),
-  'generationConfig.stopSequences': must.list(0, 5),
-  'generationConfig.stopSequences.*!': must.someText,
-  'generationConfig.responseMimeType': must.oneOf('text/plain application/json'),
-  'generationConfig.thinkingConfig': must.object('thinkingLevel includeThoughts'),
-  'generationConfig.thinkingConfig.thinkingLevel': must.oneOf('MINIMAL LOW MEDIUM HIGH'),
-  'tools.*.functionDeclarations!': must.list(1),
-  'tools.*.functionDeclarations.*!': must.object('name description parametersJsonSchema'),
-  'toolConfig.functionCallingConfig.mode!': must.oneOf('AUTO ANY NONE VALIDATED'),
-  continuationToken: must.someText,
-  'systemInstruction.parts!': must.list(1),
-  'systemInstruction.parts.*!': part,
-  'systemInstruction.parts.*.text!': must.someText,
-  'contents!': must.list(1),
-  'contents.*!': must.object('role parts'),
-  'contents.*.role!': must.oneOf('user model'),
-  'contents.*.parts!': must.list(1),
-  'contents.*.parts.*!': part,
-  'contents.*.parts.*.text': must.someText,
-};
-
-/** The error for the first rule of generateContent that a body violates. */
-export function checkVertexRequest(body: JsonObject): Refusal | undefined {
-  const fault = must.findFault(body, shape) ?? findOtherFault(body as unknown as VertexBody);
-  return fault && vertexErrors.wrong(...fault);
-}
-
-function findOtherFault({ generationConfig = {}, toolConfig, contents = [] }: VertexBody): Fault | undefined {
-  const { responseMimeType: type, responseJsonSchema: schema } = generationConfig;
-  if (schema && type !== 'application/json')
-    return [['generationConfig'], 'the type of JSON beside a schema'];
-  const { mode, allowedFunctionNames: names } = toolConfig?.functionCallingConfig ?? {};
-  if (names && mode !== 'ANY') return [['toolConfig', 'functionCallingConfig'], 'the mode ANY beside names'];
-  for (const [index, { parts = [] }] of contents.entries()) {
-    const wrong = parts.findIndex(({ text, inlineData, functionCall, functionResponse }) => {
-      return (
-        [text, inlineData, functionCall, functionResponse].filter((data) => data !== undefined).length !== 1
-      );
-    });
-    if (wrong !== -1) return [['contents', index, 'parts', wrong], 'one field of data'];
-  }
-  const isRepeated = contents.some(({ role }, index) => {
-    const before = contents[index - 1];
-    return role === before?.role && !before.parts?.some(({ functionResponse }) => functionResponse);
-  });
-  if (isRepeated) return [['contents'], 'roles that alternate'];
-  return contents.at(-1)?.role === 'user' ? undefined : [['contents'], 'a turn of the user at the end'];
-}
 
 /**
  * The conversation of a valid body. Calls without ids get `call_` and their number, and responses without ids those of

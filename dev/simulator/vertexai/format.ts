@@ -25,7 +25,6 @@ export const vertexFormat: WireFormat = {
     if (/^Bearer \S+$/.test(headers.authorization ?? '') || headers['x-goog-api-key']) return undefined;
     return vertexError(401, 'Request is missing required authentication credential.', [credentialsMissing]);
   },
-  validate: body.checkVertexRequest,
   turns: (sent) => body.readVertexTurns(sent as unknown as body.VertexBody),
   parameters: (sent) => body.readVertexParameters(sent as unknown as body.VertexBody),
   partRules: body.vertexPartRules,

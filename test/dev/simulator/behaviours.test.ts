@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { behaviourList, findBehaviour, partList } from '../../../dev/simulator/model-names.js';
-import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
+import { startSimulator } from '../../../dev/simulator/server.js';
 import { providerIds } from '../../../shared/contracts/contract.js';
 import { city, requestOf, send } from './requests.js';
 
-let simulator: Simulator;
-beforeAll(async () => {
-  simulator = await startSimulator({ port: 0 });
-});
+const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
 async function ask(model: string, stream = false) {

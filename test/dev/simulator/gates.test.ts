@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Call } from '../../../dev/simulator/calls.js';
-import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
+import { startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { patience } from '../../support/patience.js';
 import { city, requestOf, send, type TestRequest } from './requests.js';
 
-let simulator: Simulator;
-beforeAll(async () => {
-  simulator = await startSimulator({ port: 0 });
-});
+const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
 /** The answer to a request so far: the body is read as it comes. */

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Simulator, startSimulator } from '../../../dev/simulator/server.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { startSimulator } from '../../../dev/simulator/server.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { type Asked, city, requestOf, send } from './requests.js';
 
-let simulator: Simulator;
-beforeAll(async () => {
-  simulator = await startSimulator({ port: 0 });
-});
+const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
 type Json = Record<string, unknown>;
