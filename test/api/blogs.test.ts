@@ -19,7 +19,6 @@ const create = async (body: object) =>
   (await call({ method: 'POST', body: { content: 'Text', ...body } })).post;
 const write = async (method: string, { id }: Post, body: object, headers: Record<string, string> = {}) =>
   call({ method, path: `/${id}`, body, headers });
-const all = { title: 'Old', author: 'Ann', tags: ['a'], status: 'draft' };
 const etagNow = async ({ id }: Post) => (await call({ path: `/${id}` })).headers.get('etag') ?? '';
 
 describe('POST /blogs', () => {
@@ -50,6 +49,24 @@ describe('POST /blogs', () => {
     expect(headers.get('idempotency-replayed')).toBeNull();
   });
 
+  it('has any texts -> they are kept byte for byte', async () => {
+    const body = {
+      content: `\r\n# שלום 🎉\t'; DROP TABLE posts; --\u0001<script>\u202e e\u0301 \u00e9 $1 \\ `,
+      title: '🎉'.repeat(300),
+      author: `O'Hara "R" <x@y>`,
+      tags: ['ä b', '{"a"}', "';--", '\\'],
+      slug: `given-${Date.now()}`,
+      status: 'draft',
+    };
+    const { post } = await call({ method: 'POST', body });
+    expect(post).toMatchObject(body);
+    expect(post.publishedAt).toBeNull();
+    expect((await call({ path: `/${post.id}` })).post).toEqual(post);
+    expect((await call({ path: `/${post.id}`, headers: { Accept: 'text/markdown' } })).text).toBe(
+      body.content,
+    );
+  });
+
   it('has a slug that is taken -> 409', async () => {
     const { slug } = await create({ title: 'The same' });
     const { status, problem } = await call({ method: 'POST', body: { content: 'Text', slug } });
@@ -60,6 +77,8 @@ describe('POST /blogs', () => {
     const body = `{"content":"Text","__proto__":{"title":"evil"},"id":"${unknownId}"}`;
     const lenient = await call({ method: 'POST', body });
     expect([lenient.status, lenient.headers.get('x-ignored-fields')]).toEqual([201, '__proto__, id']);
+    expect(lenient.post).toMatchObject({ title: null, version: 1 });
+    expect(lenient.post.id).not.toBe(unknownId);
     const strict = await call({ method: 'POST', body, headers: { Prefer: 'handling=strict' } });
     expect([strict.status, strict.headers.get('preference-applied')]).toEqual([400, 'handling=strict']);
   });
@@ -79,6 +98,15 @@ describe('Idempotency-Key', () => {
     expect(second.headers.get('location')).toBe(first.headers.get('location'));
     expect(second.post).toMatchObject({ id: first.post.id, title: 'Changed', version: 2 });
     expect(second.headers.get('etag')).toBe(await etagNow(first.post));
+  });
+
+  it('is sent with another token -> is that of its owner', async () => {
+    const key = randomUUID();
+    const first = await post(key, { content: 'One' });
+    const other = await post(key, { content: 'Other' }, 'other');
+    expect(other).toMatchObject({ status: 201, post: { author: 'Otto' } });
+    expect(other.post.id).not.toBe(first.post.id);
+    expect((await post(key, { content: 'Other' })).problem.code).toBe('idempotency_key_reused');
   });
 
   it('is malformed -> 400', async () => {
@@ -123,16 +151,28 @@ describe('GET /blogs', () => {
     expect(ids(seen)).toEqual(ids(made));
   });
 
-  it('is asked for drafts -> they are listed to who may write, and to nobody else', async () => {
-    const draft = await create({ status: 'draft', tags: ['half'] });
+  it('is asked for drafts -> they are listed to who may write, page by page, and to nobody else', async () => {
+    const [first, second] = [
+      await create({ status: 'draft', tags: ['half'] }),
+      await create({ status: 'draft', tags: ['half'] }),
+    ];
     const published = await create({ tags: ['half'] });
-    expect((await call({ path: '?tag=half' })).posts).toEqual([published, draft]);
-    expect((await call({ path: '?tag=half&status=draft' })).posts).toEqual([draft]);
+    expect((await call({ path: '?tag=half&status=draft' })).posts).toEqual([second, first]);
+    expect((await call({ path: '?tag=half&status=published' })).posts).toEqual([published]);
+    const { headers } = await call({ path: '?tag=half&status=draft&limit=1' });
+    const next = /<\/base\/blogs([^>]*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1] ?? '';
+    expect(next).toContain('status=draft');
+    expect((await call({ path: next })).posts).toEqual([first]);
     for (const token of [undefined, 'reader'] as const) {
-      expect((await ask({ path: '?tag=half', token })).posts).toEqual([published]);
       const { status, posts } = await ask({ path: '?tag=half&status=draft', token });
       expect([status, posts]).toEqual([200, []]);
+      // A cursor from elsewhere opens nothing.
+      expect((await ask({ path: next, token })).posts).toEqual([]);
+      expect((await ask({ path: '?tag=half&status=published', token })).posts).toEqual([published]);
     }
+    expect((await call({ path: '?tag=half' })).posts).toEqual([published, second, first]);
+    expect((await ask({ path: '?tag=half' })).posts).toEqual([published]);
+    expect((await call({ path: '?status=Draft' })).problem.code).toBe('invalid_request');
   });
 });
 
@@ -142,8 +182,10 @@ describe('GET /blogs/{id}', () => {
     const { status, headers, post: read } = await ask({ path: `/${post.id}` });
     expect(status).toBe(200);
     expect(read).toEqual(post);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(headers.get('etag')).toMatch(/^"1-[0-9a-z]+"$/);
     expect(headers.get('last-modified')).toBe(new Date(post.updatedAt).toUTCString());
+    expect(headers.get('vary')).toBe('Accept, Authorization');
     expect(headers.get('cache-control')).toBe('public, no-cache');
     expect((await call({ path: `/${post.id}` })).headers.get('cache-control')).toBe('private, no-cache');
     expect((await ask({ path: `/${post.id.toUpperCase()}` })).post).toEqual(post);
@@ -170,6 +212,28 @@ describe('GET /blogs/{id}', () => {
     if (type === 'application/json') expect(post.content).toBe(content);
     else expect(text).toBe(type === 'text/markdown' ? content : `<p>${content.length}</p>`);
   });
+
+  it.each(['application/json', 'text/markdown', 'text/html'])(
+    'is asked by who has the %s -> 304',
+    async (Accept) => {
+      const post = await create({});
+      const path = `/${post.id}`;
+      const etag = (await ask({ path, headers: { Accept } })).headers.get('etag') ?? '';
+      for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+        const { status, headers, text } = await ask({
+          path,
+          headers: { Accept, 'If-None-Match': known },
+        });
+        expect(status).toBe(304);
+        expect(text).toBe('');
+        expect(headers.get('etag')).toBe(etag);
+        expect(headers.get('vary')).toBe('Accept, Authorization');
+        expect(headers.get('cache-control')).toBe('public, no-cache');
+      }
+      await write('PATCH', post, { title: 'New' });
+      expect((await ask({ path, headers: { Accept, 'If-None-Match': etag } })).status).toBe(200);
+    },
+  );
 
   it('is a page that cannot be made -> nothing of the post is sent', async () => {
     const { id } = await create({ content: 'unrenderable' });
@@ -217,9 +281,8 @@ describe('an id', () => {
 
 describe('PUT /blogs/{id}', () => {
   it('has a content alone -> replaces the post and resets the rest', async () => {
-    const given = { ...all, slug: `slug-${randomUUID()}` };
-    const post = await create(given);
-    expect(post).toMatchObject(given);
+    const all = { title: 'Old', author: 'Ann', tags: ['a'], slug: `slug-${randomUUID()}`, status: 'draft' };
+    const post = await create(all);
     const { status, headers, post: replaced } = await write('PUT', post, { content: 'New' });
     expect(status).toBe(200);
     expect(replaced).toEqual({
@@ -241,7 +304,8 @@ describe('PUT /blogs/{id}', () => {
 
 describe('PATCH /blogs/{id}', () => {
   it('has some fields -> changes them, resets what is null, and keeps the rest', async () => {
-    const post = await create({ ...all, slug: `slug-${randomUUID()}` });
+    const all = { title: 'Old', author: 'Ann', tags: ['a'], slug: `slug-${randomUUID()}`, status: 'draft' };
+    const post = await create(all);
     const renamed = await write('PATCH', post, { title: 'New', tags: ['b', 'b'] });
     expect(renamed.status).toBe(200);
     expect(renamed.post).toEqual({
@@ -282,6 +346,10 @@ describe('If-Match', () => {
       const markdown = await ask({ path: `/${id}`, headers: { Accept: 'text/markdown' } });
       expect((await writeIf(method, id, `"other", ${markdown.headers.get('etag')}`)).status).toBe(done);
       expect((await writeIf(method, (await create({})).id, '*')).status).toBe(done);
+      const [weak, compressed] = [await create({}), await create({})];
+      expect((await writeIf(method, weak.id, `W/${await etagNow(weak)}`)).status).toBe(done);
+      const ofApache = (await etagNow(compressed)).replace(/"$/, '-gzip"');
+      expect((await writeIf(method, compressed.id, ofApache)).status).toBe(done);
       for (const condition of ['*', '"1-abc"'])
         expect((await writeIf(method, unknownId, condition)).status).toBe(404);
     },
@@ -291,9 +359,12 @@ describe('If-Match', () => {
     const post = await create({});
     const past = await etagNow(post);
     await write('PATCH', post, { title: 'Newer' });
-    const { status, headers, problem } = await writeIf(method, post.id, past);
-    expect([status, problem.code]).toEqual([412, 'precondition_failed']);
-    expect(headers.get('etag')).toBe(await etagNow(post));
+    for (const stale of [past, `W/${past}`, past.replace(/"$/, '-gzip"'), '"nobody-made-this"']) {
+      const { status, headers, problem } = await writeIf(method, post.id, stale);
+      expect(status).toBe(412);
+      expect(problem.code).toBe('precondition_failed');
+      expect(headers.get('etag')).toBe(await etagNow(post));
+    }
     expect((await call({ path: `/${post.id}` })).post).toMatchObject({ content: 'Text', version: 2 });
   });
 });
@@ -314,5 +385,27 @@ describe('a token that was revoked after it was loaded', () => {
     }
     expect((await ask({ path })).post).toEqual(post);
     expect(app.logs()).toContain('login refused');
+  });
+});
+
+describe('a blog whose reads are closed, and whose database is unavailable', async () => {
+  const closed = await startApp({ variables: { ...variables, BLOG_READS: 'token' } });
+  afterAll(closed.close);
+  const send = createBlogClient(`${closed.url}/base/blogs`);
+
+  it.each<Sent>([
+    { token: 'reader' },
+    { token: 'other', path: `/${unknownId}` },
+    { method: 'POST', body: { content: 'Canary' } },
+    { method: 'PUT', path: `/${unknownId}`, body: { content: 'Canary' } },
+    { method: 'PATCH', path: `/${unknownId}`, body: { title: 'Canary' } },
+    { method: 'DELETE', path: `/${unknownId}` },
+  ])('%j -> 503 and when to come again', async (sent) => {
+    const { status, headers, problem } = await send({ token: 'writer', ...sent });
+    expect(status).toBe(503);
+    expect(problem.code).toBe('database_unavailable');
+    expect(headers.get('retry-after')).toBe('2');
+    expect(headers.get('etag')).toBeNull();
+    expect(closed.logs()).not.toContain('Canary');
   });
 });

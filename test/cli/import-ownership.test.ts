@@ -75,8 +75,22 @@ it('a file whose title, and so its slug, is another one than before -> makes no 
 });
 
 describe('a post that was changed after its file was imported', () => {
+  const files = { 'a.md': titled('old', 'A'), 'b.md': titled('old', 'B') };
+
+  it('-> nothing is taken back, unless it is forced', async () => {
+    const folder = plant(files);
+    await importFrom(folder);
+    const id = await idOf('a');
+    await store.patch(id, { content: 'new', status: 'draft' });
+    writeFileSync(join(folder, 'b.md'), titled('also new', 'B'));
+    expect(await refusalOf(folder)).toBe(stale('a.md', id));
+    expect(await contents()).toEqual({ a: 'new', b: 'old' });
+    expect(await importFrom(folder, { force: true })).toBe('0 created, 2 changed, 0 unchanged\n');
+    expect(await contents()).toEqual({ a: 'old', b: 'also new' });
+  });
+
   it('and was exported -> can be changed by the exported file, wherever it is, until it is changed again', async () => {
-    const folder = plant({ 'a.md': titled('old', 'A'), 'b.md': titled('old', 'B') });
+    const folder = plant(files);
     await importFrom(folder);
     const id = await idOf('a');
     await store.patch(id, { content: 'new' });

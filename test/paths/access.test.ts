@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { migrateDatabase } from '../../db/database/migrate.js';
 import type { ConsoleSession, Post } from '../../shared/contracts/contract.js';
 import { quillgate } from '../support/command-line.js';
-import { authorization, startDeployment } from '../support/deployment.js';
+import { authorization, chatToken, startDeployment } from '../support/deployment.js';
 import { readEvents } from '../support/event-streams.js';
 import { bearer, completionOf } from '../support/openai-requests.js';
 import { patience } from '../support/patience.js';
@@ -100,10 +100,15 @@ describe('a user and a token of the command line', () => {
     for (const { url } of [deployment, other])
       await eventually(async () => expect(await models(url)).toBe(401));
   });
+
+  it('are those of the environment → each opens the models, the token of chat and the credentials', async () => {
+    for (const Authorization of [bearer(chatToken), authorization])
+      expect(await statusOf(Authorization, { path: '/v1/models' })).toBe(200);
+  });
 });
 
 describe('BLOG_READS=token', () => {
-  it('→ posts and feeds are closed to those without a token', async () => {
+  it('→ posts and feeds are closed to those without a token, and the description says so', async () => {
     const created = await closed.blog('/blogs', { json: { content: 'x' } });
     const { id } = (await created.json()) as Post;
     for (const path of ['/blogs', `/blogs/${id}`, '/feed.json', '/feed.xml']) {
@@ -114,6 +119,14 @@ describe('BLOG_READS=token', () => {
       expect([path, read.status]).toEqual([path, 200]);
       expect(read.headers.get('cache-control'), path).toMatch(/private/);
     }
+    const securityOf = async ({ url }: { url: string }) => {
+      const document = (await (await fetch(`${url}/openapi.json`)).json()) as {
+        paths: Record<string, Record<string, { security: object[] }>>;
+      };
+      return document.paths['/blogs']?.get?.security;
+    };
+    expect(await securityOf(closed)).toEqual([{ bearer: [] }]);
+    expect(await securityOf(deployment)).toEqual([{ bearer: [] }, {}]);
   });
 });
 

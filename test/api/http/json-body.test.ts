@@ -239,6 +239,14 @@ describe('a body of', () => {
       vi.restoreAllMocks();
     },
   );
+
+  it.each([
+    ['malformed', `${sized(maxBytes)}]`, 'invalid_json'],
+    ['of a lone surrogate', `["${'a'.repeat(maxBytes)}\\ud800"]`, 'invalid_request'],
+    ['of too many values', `[${'1,'.repeat(maxBytes)}1]`, 'invalid_request'],
+  ])('more than a megabyte, %s -> refused as a smaller one is', async (_, body, code) => {
+    expect(await send(body, json, '/large')).toBe(code);
+  });
 });
 
 describe('a compressed body of a thousand bytes that is a megabyte', () => {

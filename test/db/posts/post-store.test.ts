@@ -19,6 +19,24 @@ const request = (key: string, body = '{}') => ({
 });
 
 describe('create', () => {
+  it('gives the post as it is read afterwards', async () => {
+    const post = await make({ title: 'A first post', tags: ['one', 'two'] });
+    expect(post).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+      title: 'A first post',
+      content: 'Text',
+      author: 'ada',
+      tags: ['one', 'two'],
+      slug: 'a-first-post',
+      status: 'published',
+      publishedAt: post.createdAt,
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      updatedAt: post.createdAt,
+      version: 1,
+    });
+    expect(await seen(post)).toEqual(post);
+  });
+
   it('leaves a draft unpublished, and to those who may see drafts', async () => {
     const draft = await make({ status: 'draft' });
     expect(draft).toMatchObject({ status: 'draft', publishedAt: null });
@@ -57,6 +75,14 @@ describe('create', () => {
     expect(await foundBy(word(11_000))).toEqual([]);
   });
 
+  it('makes different slugs of one title, also at the same moment', async () => {
+    const created = await stores.atOnce(parallel, (some) => some.create(fields({ title: 'The same' })));
+    const slugs = created.map(({ post }) => post.slug);
+    expect(new Set(slugs).size).toBe(parallel);
+    for (const slug of slugs) expect(slug).toMatch(/^the-same(-[0-9a-f]{8})?$/);
+    expect(slugs).toContain('the-same');
+  });
+
   it('makes another slug when one is taken that was free a moment ago', async () => {
     const create = (some: PostStore) => some.create(fields({ title: 'Just taken' }));
     const created = await stores.whileTaking('just-taken', () => stores.atOnce(parallel, create));
@@ -68,13 +94,32 @@ describe('create', () => {
     const error = await make({ slug: 'mine', content: 'canary' }).catch((cause: unknown) => cause);
     expect(error).toEqual(failure('slug_taken'));
     expect((error as Error).cause).toBeUndefined();
+    const tries = await Promise.allSettled(
+      Array.from({ length: parallel }, () => make({ slug: 'of-one-alone' })),
+    );
+    expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
   it('makes one post of a request that comes several times', async () => {
-    const post = fields({ slug: 'asked-for' });
+    const post = fields({ title: 'Once' });
     const answers = await stores.atOnce(10, (some) => some.create(post, request('several')));
     expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
     for (const answer of answers) expect(answer.post).toEqual(answers[0]?.post);
+  });
+
+  it('knows a request again whose own post has the slug it asks for', async () => {
+    const post = fields({ slug: 'asked-for' });
+    const answers = await stores.atOnce(10, (some) => some.create(post, request('with slug')));
+    expect(new Set(answers.map((answer) => answer.post.id)).size).toBe(1);
+    expect((await store.create(post, request('with slug'))).replayed).toBe(true);
+  });
+
+  it('answers a repeat with the post as it is now', async () => {
+    const { post } = await store.create(fields(), request('changed since'));
+    await store.patch(post.id, { content: 'Changed' });
+    const now = await seen(post);
+    expect(now?.version).toBe(2);
+    expect(await store.create(fields(), request('changed since'))).toEqual({ post: now, replayed: true });
   });
 
   it('refuses the key of another request, and takes it from another owner', async () => {

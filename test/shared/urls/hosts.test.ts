@@ -7,9 +7,23 @@ const hostOf = (host: string): string => new URL(`https://${host}/`).hostname;
 
 describe('isPublicHost', () => {
   it.each([
-    ...['images.example.org', 'a.example.co.uk', 'xn--e1afmkfd.xn--p1ai', 'images.example.org.'],
-    ...['local.example.org', 'mylocal.example.com', 'svc.example.com'],
-    ...['8.8.8.8', '172.32.0.1', '192.0.1.1', '100.128.0.1', '[2606:4700::1111]', '[::ffff:8.8.8.8]'],
+    ...[
+      'images.example.org',
+      'a.example.co.uk',
+      'xn--e1afmkfd.xn--p1ai',
+      '8.8.8.8',
+      '172.32.0.1',
+      '192.0.1.1',
+      '[2606:4700::1111]',
+    ],
+    ...[
+      'local.example.org',
+      'mylocal.example.com',
+      'svc.example.com',
+      'images.example.org.',
+      '[::ffff:8.8.8.8]',
+      '100.128.0.1',
+    ],
   ])('%s -> is public', (host) => {
     expect(isPublicHost(hostOf(host))).toBe(true);
   });
@@ -20,13 +34,27 @@ describe('isPublicHost', () => {
     ...['100.64.0.1', '0.0.0.0', '198.18.0.1', '192.0.0.192', '224.0.0.1', '255.255.255.255'],
     ...['[::1]', '[::]', '[fe80::1]', '[fd00::1]', '[fc00::1]', '[ff02::1]', '[fec0::1]'],
     ...['[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::ffff:a9fe:a9fe]', '[::127.0.0.1]', '[64:ff9b::7f00:1]'],
-    ...['[2002:7f00:1::]', '[2001:0:a00:1::]'],
-    ...['localhost', 'LOCALHOST', 'localhost.', 'localhost..', 'redis'],
+    ...[
+      '[2002:7f00:1::]',
+      '[2001:0:a00:1::]',
+      'localhost',
+      'LOCALHOST',
+      'localhost.',
+      'localhost..',
+      'redis',
+    ],
     ...['kubernetes.default.svc', 'api.default.svc.cluster.local', 'metadata.google.internal', 'a.localhost'],
     ...['nas.lan', 'wiki.corp', 'printer.home.arpa', 'box.local.', 'box.intranet', 'a.private', 'x.home'],
     // A search domain completes these inside a cluster.
-    ...['vault.vault', 'kubernetes.default', 'x.consul', 'redis.cache.', 'a.b.backend'],
-    ...['x.example', 'x.test'],
+    ...[
+      'vault.vault',
+      'kubernetes.default',
+      'x.consul',
+      'redis.cache.',
+      'a.b.backend',
+      'x.example',
+      'x.test',
+    ],
   ])('%s -> is none', (host) => {
     expect(isPublicHost(hostOf(host))).toBe(false);
   });
@@ -38,8 +66,15 @@ describe('isRebound', () => {
   const loopback = ['127.0.0.1', '127.0.1.1', '::1', '::ffff:127.0.0.1'];
 
   it.each([
-    ...['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example:3000'],
-    ...['evil', '', '10.0.0.1', '[::2]'],
+    ...[
+      'evil.example',
+      'localhost.evil.example',
+      '127.0.0.1.evil.example:3000',
+      'evil',
+      '',
+      '10.0.0.1',
+      '[::2]',
+    ],
   ])('a request over a loopback address for %j -> is one', (host) => {
     expect(loopback.map((address) => isRefused(address, host))).toEqual(loopback.map(() => true));
   });
