@@ -3,17 +3,16 @@ import helmet from 'helmet';
 import { postInput, postPatch } from '../db/posts/post-rules.js';
 import type { Config } from '../shared/config/config.js';
 import { Failure } from '../shared/failures.js';
-import type { ListedModel } from '../shared/fleet/models.js';
+import type { ListedModel } from '../shared/fleet/fleet.js';
 import type { ApiInstruments } from '../shared/metrics/instruments.js';
 import { newOverridesSchema } from '../shared/protocol/settings.js';
 import type { Log } from '../shared/runtime/log.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
-import type { BytesInFlight } from './access/bytes-in-flight.js';
+import { type BytesInFlight, createStrangersBytes } from './access/bytes-in-flight.js';
 import type { AuthenticatedRequest } from './access/caller.js';
 import type { Authentication } from './access/login.js';
+import { limitAnonymousReads } from './access/login-limiter.js';
 import { forOperators } from './access/operators.js';
-import { limitAnonymousReads } from './access/rate-limit.js';
-import { createStrangersBytes } from './access/strangers-bytes.js';
 import {
   adminOperations,
   apiOperations,
@@ -23,20 +22,22 @@ import {
   operatorsChatAndBlog,
 } from './addresses.js';
 import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
-import { AuditController } from './admin/audit.controller.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
-import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-query.js';
+import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-feed.js';
 import { HistoryController, type HistoryControllerDeps } from './admin/history.controller.js';
 import { jobQuery } from './admin/pool-jobs.js';
-import { PoolSettingsController, type PoolSettingsControllerDeps } from './admin/pool-settings.controller.js';
-import { PoolsController, type PoolsControllerDeps } from './admin/pools.controller.js';
+import {
+  PoolSettingsController,
+  type PoolSettingsControllerDeps,
+  PoolsController,
+  type PoolsControllerDeps,
+} from './admin/pool-settings.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
 import { TokensController } from './admin/tokens.controller.js';
-import { type AccountsDeps, UsersController } from './admin/users.controller.js';
-import { blogOf } from './blog/blog-layout.js';
+import { type AccountsDeps, AuditController, UsersController } from './admin/users.controller.js';
+import { blogOf, failuresAsPages, notFoundAsPage } from './blog/blog-layout.js';
 import { BlogsController, type BlogsDeps } from './blog/blogs.controller.js';
-import { failuresAsPages, notFoundAsPage } from './blog/failure-page.js';
 import { FeedsController, type FeedsControllerDeps } from './blog/feeds.controller.js';
 import { postQuery } from './blog/post-query.js';
 import type { ChatService } from './chat/chat-service.js';
@@ -50,15 +51,14 @@ import { allowOrigins, allowReaders } from './http/cors.js';
 import { type BodyLimits, jsonBody } from './http/json-body.js';
 import { LargeWork } from './http/large-work.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
-import { logRequest, nameRequest } from './http/request-log.js';
-import { traceRequests } from './http/request-trace.js';
+import { logRequest, nameRequest, traceRequests } from './http/request-log.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
 import { createRequestCounts } from './operations/request-metrics.js';
 import { consoleRouter } from './site/console-router.js';
+import type { Sitemap } from './site/front-page.js';
 import { type SiteDeps, sitemapRouter, siteRouter } from './site/site-router.js';
-import type { Sitemap } from './site/sitemap.js';
 
 /** The parts of the HTTP application. */
 export interface AppDeps extends HealthDeps, SiteDeps {

@@ -1,10 +1,12 @@
 import type { AddressInfo } from 'node:net';
 import { type Database, openDatabase } from '../db/database/client.js';
+import { createPostMap } from '../db/posts/post-lists.js';
+import { PostStore } from '../db/posts/post-store.js';
 import type { Config } from '../shared/config/config.js';
 import { fallbackOf } from '../shared/config/pool-config.js';
 import type { ProviderId } from '../shared/contracts/contract.js';
+import { listModels } from '../shared/fleet/fleet.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
-import { listModels } from '../shared/fleet/models.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
 import { givenUpOutcome } from '../shared/protocol/outcome.js';
@@ -14,23 +16,29 @@ import { openQueueStore } from '../shared/queue/stores/open.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { openTracing } from '../shared/runtime/open-tracing.js';
-import { explainListenError, type ListenAddress, notifyParent } from '../shared/runtime/program.js';
-import { release } from '../shared/runtime/release.js';
-import { BytesInFlight } from './access/bytes-in-flight.js';
+import { explainListenError, type ListenAddress, notifyParent, release } from '../shared/runtime/program.js';
 import {
   environmentUsers,
   type OpenAuthentication,
   openAuthentication,
   refuseWithoutCredentials,
-} from './access/open-authentication.js';
+} from './access/authentication.js';
+import { BytesInFlight } from './access/bytes-in-flight.js';
 import { startAuditPruner } from './admin/audit-pruner.js';
-import { FleetEvents } from './admin/fleet-events.js';
+import { FleetEvents } from './admin/events.controller.js';
 import { ChatRecorder } from './admin/history/chat-recorder.js';
 import { EndedChats } from './admin/history/ended-chats.js';
 import { History } from './admin/history/history.js';
-import { OperatorSettings } from './admin/operator-settings.js';
-import { SettingsKeeper } from './admin/settings-keeper.js';
+import { OperatorSettings, SettingsKeeper } from './admin/operator-settings.js';
+import type { PreviewControllerDeps } from './admin/preview.controller.js';
 import { createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
+import { blogOf } from './blog/blog-layout.js';
+import type { BlogsDeps } from './blog/blogs.controller.js';
+import { createFeeds, type FeedsControllerDeps } from './blog/feeds.controller.js';
+import { createPostPages } from './blog/post-page.js';
+import { createExcerpts } from './blog/rendering/excerpts.js';
+import { createMarkdownRenderer } from './blog/rendering/markdown.js';
+import { createPreview, createRenderedPosts } from './blog/rendering/rendered-posts.js';
 import { ChatService } from './chat/chat-service.js';
 import type { LiveChat } from './chat/live-chat.js';
 import { LiveChats } from './chat/live-chats.js';
@@ -38,11 +46,11 @@ import { StoredAnswers } from './chat/stored-answers.js';
 import { answerSizes, StoredChats } from './chat/stored-chats.js';
 import { Uploads } from './chat/uploads.js';
 import { maxInFlightOf, UserShares } from './chat/user-shares.js';
+import { RemovedUsers } from './fleet-link/connection.js';
 import { FleetLink } from './fleet-link/fleet-link.js';
-import { RemovedUsers } from './fleet-link/removed-users.js';
 import { ApiServer } from './http/server.js';
-import { openBlog } from './open-blog.js';
 import { observeProviders, observeQueues } from './operations/queue-gauges.js';
+import { Sitemap } from './site/front-page.js';
 import { createProviderStates } from './site/provider-states.js';
 
 /** Time after the grace for everything else to close; a store that is down takes a second at each step. */
@@ -235,4 +243,31 @@ async function listen(server: ApiServer, address: ListenAddress): Promise<number
     throw explainListenError(error, address);
   });
   return (listening.address() as AddressInfo).port;
+}
+
+/** The protocol allows 50,000; a part of this size is read in a fraction of a second. */
+const postsPerSitemap = 10_000;
+
+interface OpenBlog extends PreviewControllerDeps {
+  blogs: BlogsDeps;
+  feeds: FeedsControllerDeps;
+  sitemap: Sitemap;
+}
+
+/** The parts of the blog; its renderer is closed with the lifecycle. */
+export function openBlog(
+  config: Config,
+  { database, lifecycle, log }: { database: Database; lifecycle: Lifecycle; log: Log },
+): OpenBlog {
+  const blog = blogOf(config);
+  const posts = new PostStore(database);
+  const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());
+  const render = createRenderedPosts({ renderer, log });
+  const excerpts = createExcerpts(renderer);
+  const pages = createPostPages({ blog, images: config.BLOG_IMAGES, render, excerpts });
+  const feeds = createFeeds({ blog, render, posts });
+  const map = createPostMap(database, { partSize: postsPerSitemap });
+  const sitemap = new Sitemap({ posts: map, baseUrl: blog.baseUrl });
+  const blogs = { posts, blog, pages, excerpts };
+  return { blogs, feeds: { feeds }, sitemap, preview: createPreview(renderer) };
 }

@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Config } from '../shared/config/config.js';
+import type { Database } from '../db/database/client.js';
+import type { Config, Environment } from '../shared/config/config.js';
 import type { ProviderId } from '../shared/contracts/contract.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../shared/fleet/heartbeats.js';
-import type { PoolHeartbeat } from '../shared/protocol/messages.js';
+import { type PoolHeartbeat, queueName, topics } from '../shared/protocol/messages.js';
 import {
   type Channels,
   closeChannels,
@@ -13,10 +15,14 @@ import {
   type Queues,
   queueOf,
 } from '../shared/queue/channels.js';
+import { type QueueStore, type RecordStore, whenReady } from '../shared/queue/queue-store.js';
+import { openRelay } from '../shared/queue/relay.js';
+import { type SettingsChannel, syncLimits } from '../shared/queue/settings-records.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
-import { whenReady } from '../shared/queue/when-ready.js';
-import { withTimeout } from '../shared/runtime/with-timeout.js';
-import { findDatabase, patienceMs, silentLog } from './database.js';
+import type { Log } from '../shared/runtime/log.js';
+import { StartupError } from '../shared/runtime/program.js';
+import { retry, withTimeout } from '../shared/runtime/retry.js';
+import { findDatabase, patienceMs, silentLog, withDatabase } from './database.js';
 
 /** A store that is down must not keep a command. */
 const closingMs = 1000;
@@ -95,3 +101,51 @@ export async function hearFleet<T>(
     await open.close();
   }
 }
+
+/** Opens the database and the queue's store for one command, as `withDatabase` does. */
+export function withSettings<T>(
+  environment: Environment,
+  command: (stores: { database: Database; channel: SettingsChannel; config: Config }) => Promise<T>,
+): Promise<T> {
+  return withDatabase(environment, async (database, config) => {
+    const log = silentLog();
+    const store = openQueueStore({ ...config, DATABASE_URL: findDatabase(config) }, log);
+    try {
+      if (!(await store.whenReady(AbortSignal.timeout(patienceMs))))
+        throw new StartupError("The queue's store cannot be reached; nothing was changed.");
+      return await command({ database, config, channel: channelOf(store, log) });
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+/** Closed again at once: a command makes one change. */
+function channelOf(store: QueueStore, log: Log): SettingsChannel {
+  return {
+    records: { ...store.records, readAll: patiently(store.records.readAll) },
+    syncLimits: async (id) => {
+      const queue = store.createQueue(queueName(id));
+      try {
+        await queue.waitUntilReady();
+        await syncLimits(store, queue, id);
+      } finally {
+        await queue.close();
+      }
+    },
+    publish: async (record) => {
+      const relay = await openRelay(store, { name: `cli-${randomUUID().slice(0, 8)}`, log });
+      try {
+        await relay.publish(topics.settings(record.provider), record);
+      } finally {
+        await relay.close();
+      }
+    },
+  };
+}
+
+/** A store that is busy may answer none in its time for a request; a person would only ask again. */
+const patiently =
+  (readAll: RecordStore['readAll']): RecordStore['readAll'] =>
+  (keys) =>
+    retry(() => readAll(keys), { pauseMs: 100, maxMs: patienceMs });

@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import type { Environment } from '../shared/config/config.js';
-import { runProgram } from '../shared/runtime/program.js';
-import { release } from '../shared/runtime/release.js';
+import { release, runProgram } from '../shared/runtime/program.js';
 
 /**
  * `quillgate <command>`, for operators. The launcher starts the programs among the commands by itself. A command's

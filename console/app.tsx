@@ -1,13 +1,20 @@
+import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ConnectionBanner, ConnectionState } from './parts/connection.tsx';
+import { ErrorNotice } from './parts/field.tsx';
 import { formatTime, formatZone } from './parts/format.ts';
-import { ErrorNotice } from './parts/notice.tsx';
-import { place } from './router.ts';
-import { routes } from './routes.ts';
+import { place, type ViewProps } from './router.ts';
 import { session } from './session/session.ts';
 import { signOut } from './session/sign-in.ts';
 import { followFleet } from './store.ts';
+import { AuditView } from './views/audit.tsx';
+import { PlaygroundView } from './views/playground.tsx';
+import { PoolsView } from './views/pools.tsx';
+import { PostsView } from './views/posts.tsx';
+import { RequestsView } from './views/requests.tsx';
 import { SignInView } from './views/sign-in.tsx';
+import { TokensView } from './views/tokens.tsx';
+import { UsersView } from './views/users.tsx';
 
 /** The whole page: who is not signed in sees the form, and afterwards the view of the address. */
 export function App() {
@@ -99,3 +106,24 @@ function useAnnouncedView(address: string, title: string, main: { current: HTMLE
     scrollTo(0, 0);
   }, [address, title, main]);
 }
+
+interface Route {
+  /** First part of the fragment. */
+  readonly view: string;
+  readonly title: string;
+  readonly component: ComponentType<ViewProps>;
+}
+
+/**
+ * Every view, in the order of the navigation; the first is shown where the fragment names none. To add one: a component
+ * in `views/NAME.tsx` that begins with an `<h1>`, and a line here.
+ */
+export const routes: readonly Route[] = [
+  { view: 'pools', title: 'Pools', component: PoolsView },
+  { view: 'requests', title: 'Requests', component: RequestsView },
+  { view: 'playground', title: 'Playground', component: PlaygroundView },
+  { view: 'posts', title: 'Posts', component: PostsView },
+  { view: 'users', title: 'Users', component: UsersView },
+  { view: 'tokens', title: 'Tokens', component: TokensView },
+  { view: 'audit', title: 'Audit', component: AuditView },
+];

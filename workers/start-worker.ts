@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { type Config, namesSet } from '../shared/config/config.js';
 import { configuredSettings, poolConfig } from '../shared/config/pool-config.js';
@@ -13,32 +15,28 @@ import type { Turn } from '../shared/conversation.js';
 import { JsonThread } from '../shared/json/json-thread.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
-import { withImages } from '../shared/queue/blobs.js';
+import { readTexts, withImages } from '../shared/queue/blobs.js';
 import { closeChannels, openChannels } from '../shared/queue/channels.js';
-import { readTexts } from '../shared/queue/job-texts.js';
 import { startPruner } from '../shared/queue/pruner.js';
-import type { QueueStore } from '../shared/queue/queue-store.js';
+import { type QueueStore, reasonOf, whenReady } from '../shared/queue/queue-store.js';
 import type { Relay } from '../shared/queue/relay.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
-import { whenReady } from '../shared/queue/when-ready.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { openTracing } from '../shared/runtime/open-tracing.js';
-import { notifyParent } from '../shared/runtime/program.js';
-import { release } from '../shared/runtime/release.js';
+import { explainListenError, notifyParent, release } from '../shared/runtime/program.js';
 import type { Tracing } from '../shared/runtime/tracing.js';
+import { isRebound } from '../shared/urls/hosts.js';
 import { ImageRoom } from './gate/image-room.js';
-import { openHealthServer } from './health-server.js';
 import type { CallChainDeps } from './job/call-chain.js';
 import { DeltaPublisher } from './job/delta-publisher.js';
 import { LostCallers } from './job/lost-callers.js';
 import { NextAttempts } from './job/next-attempt.js';
 import { RunningJobs } from './job/running-jobs.js';
 import { Heartbeat } from './pool/heartbeat.js';
-import { LiveSettings } from './pool/live-settings.js';
+import { LiveSettings, SettingsFollower } from './pool/live-settings.js';
 import { Pool } from './pool/pool.js';
 import type { PoolWorkerTools } from './pool/pool-worker.js';
-import { SettingsFollower } from './pool/settings-follower.js';
 import { openProvider } from './providers/provider-settings.js';
 
 /** Time after the grace period to close everything else; an unavailable store takes a second at each step. */
@@ -153,3 +151,52 @@ function runsHere(config: Config, id: ProviderId, log: Log): boolean {
   log.warn({ provider: id, missing: credentialVariables[id] }, message);
   return simulated;
 }
+
+interface HealthServerDeps {
+  config: Pick<Config, 'WORKER_PORT' | 'HOST'>;
+  store: QueueStore;
+  instruments: Pick<WorkerInstruments, 'scrape'>;
+  lifecycle: Lifecycle;
+  isWorking: () => boolean;
+}
+
+/** Serves this worker's `/livez`, `/readyz` and `/metrics`; closed with the lifecycle. Throws without its port. */
+export async function openHealthServer(deps: HealthServerDeps): Promise<void> {
+  const { config, store, instruments, lifecycle, isWorking } = deps;
+  const server = createServer((request, response) => {
+    const answer = (status: number, body: object) =>
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+    if (request.url === '/livez') answer(200, { status: 'ok' });
+    else if (request.url === '/metrics' && isRebound(request)) answer(421, { status: 'misdirected' });
+    else if (request.url === '/metrics')
+      void instruments.scrape().then(
+        ({ contentType, text }) =>
+          response.writeHead(200, { 'Content-Type': contentType, 'Cache-Control': 'no-store' }).end(text),
+        () => answer(500, { status: 'failing' }),
+      );
+    else if (request.url !== '/readyz') answer(404, { status: 'not found' });
+    else if (lifecycle.stopping.aborted) answer(503, { status: 'draining' });
+    else {
+      void store.check().then(
+        () => answer(isWorking() ? 200 : 503, describe(store, isWorking() ? 'ok' : 'starting')),
+        (error: unknown) => answer(503, describe(store, 'failing', reasonOf(error))),
+      );
+    }
+  });
+  const address = { variable: 'WORKER_PORT', port: config.WORKER_PORT, host: config.HOST };
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(explainListenError(error, address)));
+    server.listen(address.port, address.host, resolve);
+  });
+  notifyParent({ type: 'listening', port: (server.address() as AddressInfo).port });
+  lifecycle.opened('health server', server, (open) => {
+    open.closeAllConnections();
+    return new Promise<void>((resolve) => void open.close(() => resolve()));
+  });
+}
+
+const describe = (store: QueueStore, status: string, detail?: string): object => ({
+  status,
+  release,
+  checks: { queue: { store: store.kind, status: detail ? 'failing' : 'ok', ...(detail && { detail }) } },
+});

@@ -7,8 +7,16 @@ import type { Database } from '../../db/database/client.js';
 import { digestOf, isAccessToken } from '../../shared/credential-forms.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Caller, CallerSession, SignedIn } from './caller.js';
-import { environmentGrants, type Grant, KnownGrants, sessionKey, tokenKey } from './known-grants.js';
-import { asEnvironmentUser, type EnvironmentUsers, KnownUsers } from './known-users.js';
+import {
+  asEnvironmentUser,
+  type EnvironmentUsers,
+  environmentGrants,
+  type Grant,
+  KnownGrants,
+  KnownUsers,
+  sessionKey,
+  tokenKey,
+} from './known-users.js';
 import { ReloadLoop } from './reload-loop.js';
 
 interface AccessDirectoryDeps {

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { UserDigest, UserIdentity } from '../../db/access/users.js';
 import type { Scope, UserRole } from '../../shared/contracts/contract.js';
 import { digestOf, sameDigest } from '../../shared/credential-forms.js';
-import type { SignedIn } from './caller.js';
+import { Failure } from '../../shared/failures.js';
+import type { Caller, SignedIn } from './caller.js';
 
 /** A user that the environment names. A user of the database with that name is the same user, with a second secret. */
 export interface EnvironmentUser {
@@ -85,3 +87,111 @@ const unknownUser: Entry = {
   first: noSecret,
   admin: noSecret,
 };
+
+/** The caller whose token or session it is, and until when. */
+export interface Grant {
+  readonly caller: Caller;
+  /** By the clock of `KnownGrants`. */
+  readonly endsAt: number;
+}
+
+/** The key of the token with this digest. */
+export const tokenKey = (digest: Buffer): string => `token ${digest.toString('base64')}`;
+/** The key of the session with this digest. */
+export const sessionKey = (digest: Buffer): string => `session ${digest.toString('base64')}`;
+
+/** The grants of the environment's tokens; one token may have the scopes of several. */
+export function environmentGrants({ first }: EnvironmentUsers): ReadonlyMap<string, Grant> {
+  const grants = new Map<string, Grant>();
+  if (first === undefined) return grants;
+  for (const { token, scopes } of first.tokens ?? []) {
+    const key = tokenKey(digestOf(token));
+    const all = [...(grants.get(key)?.caller.scopes ?? []), ...scopes];
+    grants.set(key, { caller: { ...first.user, scopes: all }, endsAt: Number.POSITIVE_INFINITY });
+  }
+  return grants;
+}
+
+/** Unknown keys that are remembered, 150 bytes each. Forgetting one only means that it is looked up again. */
+const maxUnknown = 10_000;
+/** If changes keep overtaking the reading, the last one begins within this time: a request has four seconds. */
+const readForMs = 1000;
+
+/**
+ * Tokens and sessions by keys made from their digests, so that the duration of a search reveals nothing about them. An
+ * unknown key is looked up once, however many requests have it, and once more after each load.
+ */
+export class KnownGrants {
+  readonly #now: () => number;
+  #grants: Map<string, Grant>;
+  readonly #unknown = new LRUCache<string, true>({ max: maxUnknown });
+  readonly #lookups = new Map<string, Promise<Caller | undefined>>();
+  #changes = 0;
+
+  /** `now` is a clock that is never set, in milliseconds. */
+  constructor(now: () => number, grants: Iterable<[string, Grant]>) {
+    this.#now = now;
+    this.#grants = new Map(grants);
+  }
+
+  /** How often they have changed: what was read before a change must not replace what is known after it. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** The caller of the first of the keys that is known; undefined when it has ended. */
+  check(keys: readonly string[]): Caller | undefined {
+    const [grant] = keys.flatMap((key) => this.#grants.get(key) ?? []);
+    return grant && this.#now() < grant.endsAt ? grant.caller : undefined;
+  }
+
+  /**
+   * Checks the keys, and reads the grant when none is known. Rejects as `read` does, and then remembers nothing; also
+   * with `database_unavailable`, where changes overtake each reading for a second.
+   */
+  async find(
+    keys: readonly string[],
+    read: () => Promise<readonly [string, Grant] | undefined>,
+  ): Promise<Caller | undefined> {
+    const [key] = keys;
+    if (key === undefined || this.#unknown.has(key) || keys.some((each) => this.#grants.has(each)))
+      return this.check(keys);
+    const lookup =
+      this.#lookups.get(key) ?? this.#lookUp(keys, read).finally(() => this.#lookups.delete(key));
+    this.#lookups.set(key, lookup);
+    return lookup;
+  }
+
+  set(key: string, grant: Grant): void {
+    this.#changes++;
+    this.#grants.set(key, grant);
+  }
+
+  delete(isEnded: (caller: Caller) => boolean): void {
+    this.#changes++;
+    for (const [key, { caller }] of this.#grants) if (isEnded(caller)) this.#grants.delete(key);
+  }
+
+  replace(grants: Iterable<[string, Grant]>): void {
+    this.#changes++;
+    this.#grants = new Map(grants);
+    this.#unknown.clear();
+  }
+
+  async #lookUp(
+    keys: readonly string[],
+    read: () => Promise<readonly [string, Grant] | undefined>,
+  ): Promise<Caller | undefined> {
+    const readUntil = this.#now() + readForMs;
+    do {
+      const changes = this.#changes;
+      const found = await read();
+      if (changes !== this.#changes) continue;
+      const [key] = keys;
+      if (found) this.set(...found);
+      else if (key !== undefined) this.#unknown.set(key, true);
+      return this.check(keys);
+    } while (this.#now() < readUntil);
+    throw new Failure('database_unavailable');
+  }
+}

@@ -4,8 +4,7 @@ import { type AuditAction, auditActions } from '../../shared/contracts/accounts.
 import { scopes, userRoles } from '../../shared/contracts/contract.js';
 import { userName } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
-import { type PageQuery, pageLimit } from '../http/query.js';
-import { isUuid } from '../http/uuid-param.js';
+import { isUuid, type PageQuery, pageLimit } from '../http/query.js';
 
 export const userInput = z.strictObject({ name: userName, role: z.enum(userRoles).optional() });
 

@@ -2,7 +2,7 @@ import { Controller, Get, Middlewares, Queries, Route, Security, SuccessResponse
 import type { RecentRequests, Samples } from '../../shared/contracts/history.js';
 import { checkQuery, defaultLimit } from '../http/query.js';
 import type { History } from './history/history.js';
-import { type RequestQuery, requestQuery, type SampleQuery, sampleQuery } from './history/history-query.js';
+import { type RequestQuery, requestQuery, type SampleQuery, sampleQuery } from './history/history-feed.js';
 
 /** The dependencies of the operations on the recent past. */
 export interface HistoryControllerDeps {

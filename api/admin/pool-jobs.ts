@@ -3,7 +3,7 @@ import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { PoolJobPage, PoolJobState } from '../../shared/contracts/fleet-contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
-import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
 import { defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 
 /** The queues whose jobs operators list. */

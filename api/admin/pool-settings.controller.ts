@@ -6,6 +6,7 @@ import {
   Middlewares,
   Path,
   Put,
+  Queries,
   Request,
   Response,
   Route,
@@ -14,14 +15,22 @@ import {
 } from '@tsoa/runtime';
 import type { RequestHandler } from 'express';
 import { type Problem, type ProviderId, providerIds } from '../../shared/contracts/contract.js';
-import type { PoolSettings, PoolSettingsInput } from '../../shared/contracts/fleet-contract.js';
+import type {
+  Fleet,
+  PoolJobPage,
+  PoolSettings,
+  PoolSettingsInput,
+} from '../../shared/contracts/fleet-contract.js';
 import { Failure } from '../../shared/failures.js';
+import type { FleetState } from '../../shared/fleet/fleet-state.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { tagAsSent } from '../http/conditional.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
+import { checkQuery } from '../http/query.js';
 import type { OperatorSettings } from './operator-settings.js';
+import { type JobQuery, jobQuery, listJobs, type PoolQueues } from './pool-jobs.js';
 
 /** The dependencies of the operations on settings. */
 export interface PoolSettingsControllerDeps {
@@ -29,7 +38,7 @@ export interface PoolSettingsControllerDeps {
 }
 
 /** Before the body or the query is read. Throws `not_found`. */
-export const checkProvider: RequestHandler = ({ params }, _response, next) => {
+const checkProvider: RequestHandler = ({ params }, _response, next) => {
   providerOf(String(params.provider));
   next();
 };
@@ -91,7 +100,7 @@ export class PoolSettingsController extends Controller {
 }
 
 /** Throws `not_found`. */
-export function providerOf(name: string): ProviderId {
+function providerOf(name: string): ProviderId {
   const provider = providerIds.find((id) => id === name);
   if (provider === undefined) throw new Failure('not_found');
   return provider;
@@ -102,4 +111,45 @@ function expectedVersion(ifMatch = ''): number {
   const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(tagAsSent(ifMatch.trim())) ?? [];
   if (version !== undefined) return Number(version);
   throw invalidRequest([{ pointer: 'If-Match', detail: 'must be the ETag of the settings' }]);
+}
+
+/** The dependencies of the operations on pools. */
+export interface PoolsControllerDeps {
+  fleet: Pick<FleetState, 'read'>;
+  queues: PoolQueues;
+}
+
+@Route('admin/pools')
+@Security('admin')
+export class PoolsController extends Controller {
+  constructor(private readonly deps: PoolsControllerDeps) {
+    super();
+  }
+
+  /**
+   * Every provider with its workers, as this API process knows them: from the heartbeats that they publish each second.
+   * A worker that falls silent is shown as such within three seconds, and for a minute.
+   *
+   * @summary Get the state of the fleet
+   */
+  @Get()
+  @SuccessResponse('200', 'The fleet', 'application/json')
+  async getFleet(): Promise<Fleet> {
+    return this.deps.fleet.read();
+  }
+
+  /**
+   * Ids, times and attempts of the jobs in one state, the newest first, and none of their texts. Of the waiting ones
+   * those with a priority come first. Jobs go on while you read: the next page may repeat some, or miss some.
+   *
+   * @summary List the jobs of a provider's queue
+   * @param provider Id of the provider.
+   */
+  @Get('{provider}/jobs')
+  @Middlewares(checkProvider, checkQuery(jobQuery))
+  @SuccessResponse('200', 'One page of jobs', 'application/json')
+  @Response<Problem>('404', 'No such provider')
+  async listJobs(@Path() provider: string, @Queries() query: JobQuery): Promise<PoolJobPage> {
+    return listJobs(this.deps.queues, providerOf(provider), query);
+  }
 }

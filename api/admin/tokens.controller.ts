@@ -22,8 +22,7 @@ import { Failure } from '../../shared/failures.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
-import { checkQuery, defaultLimit } from '../http/query.js';
-import { checkUuidParam } from '../http/uuid-param.js';
+import { checkQuery, checkUuidParam, defaultLimit } from '../http/query.js';
 import { type TokenQuery, tokenInput, tokenQuery, toPage } from './account-input.js';
 import type { AccountsDeps } from './users.controller.js';
 

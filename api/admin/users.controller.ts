@@ -15,15 +15,30 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import { createUserStore } from '../../db/access/users.js';
+import { listAudit } from '../../db/audit.js';
 import type { Database } from '../../db/database/client.js';
-import type { UserInfo, UserInput, UserPage, UserSecret } from '../../shared/contracts/accounts.js';
+import type {
+  AuditPage,
+  UserInfo,
+  UserInput,
+  UserPage,
+  UserSecret,
+} from '../../shared/contracts/accounts.js';
 import type { Problem } from '../../shared/contracts/contract.js';
 import { digestOf, makeUserSecret } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
 import { checkQuery, defaultLimit } from '../http/query.js';
-import { checkNameParam, toPage, type UserQuery, userInput, userQuery } from './account-input.js';
+import {
+  type AuditQuery,
+  auditQuery,
+  checkNameParam,
+  toPage,
+  type UserQuery,
+  userInput,
+  userQuery,
+} from './account-input.js';
 
 /** The dependencies of the operations on users, tokens and the audit. */
 export interface AccountsDeps {
@@ -174,4 +189,28 @@ function withStored(user: UserInfo, stored: UserInfo | undefined): UserInfo {
     role: role === 'admin' ? role : stored.role,
     source: 'both',
   };
+}
+
+@Route('admin/audit')
+@Security('admin')
+@Response<Problem, { 'Retry-After': string }>('503', 'The database is unavailable')
+export class AuditController extends Controller {
+  constructor(private readonly deps: { database: Pick<Database, 'run'> }) {
+    super();
+  }
+
+  /**
+   * Changes of users, tokens and settings, newest first: the time, the operator, and for settings the values before and
+   * after. It is kept for `AUDIT_DAYS`.
+   *
+   * @summary List what operators have done
+   */
+  @Get()
+  @Middlewares(checkQuery(auditQuery))
+  @SuccessResponse('200', 'One page of the audit', 'application/json')
+  async listAudit(@Queries() query: AuditQuery): Promise<AuditPage> {
+    const { limit = defaultLimit } = query;
+    const entries = await listAudit(this.deps.database, { ...query, limit: limit + 1 });
+    return toPage(entries, limit, ({ id }) => id);
+  }
 }

@@ -1,8 +1,11 @@
-import type { Request } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Config } from '../../shared/config/config.js';
 import type { Post } from '../../shared/contracts/contract.js';
-import { isUuid } from '../http/uuid-param.js';
-import { layOut } from './page-layout.js';
+import { type Failure, failureKinds } from '../../shared/failures.js';
+import { digestTag, sendDocument } from '../http/conditional.js';
+import { areFailuresSentBy, requestIdOf, sendFailuresBy, setRetryAfter } from '../http/problem.js';
+import { isUuid, prefersHtml } from '../http/query.js';
+import { layOut, type Page, policyOf } from './page-layout.js';
 import { escapeHtml } from './rendering/markdown.js';
 
 /** The blog that pages and feeds belong to. */
@@ -36,7 +39,7 @@ export function blogOf({
 }
 
 /** A page of the blog before it is laid out. */
-export interface BlogPageParts {
+interface BlogPageParts {
   title: string;
   head: readonly string[];
   main: string;
@@ -99,3 +102,73 @@ export function tagList(blog: Blog, tags: readonly string[]): string {
 /** The day as an element that programs can read as well. */
 export const timeElement = (blog: Blog, time: string): string =>
   `<time datetime="${escapeHtml(time)}">${escapeHtml(blog.formatDay(time))}</time>`;
+
+const readMethods: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
+/** Answers failures below `/blogs` with a page, if `Accept` asks for one. Must come before anything can fail. */
+export function failuresAsPages(blog: Blog): RequestHandler {
+  return (request, response, next) => {
+    const isPage = /^\/blogs(\/|$)/.test(request.path) && readMethods.has(request.method);
+    if (isPage && prefersHtml(request))
+      sendFailuresBy(response, (to, failure) => sendFailurePage(to, failure, blog));
+    next();
+  };
+}
+
+/** Answers an unknown address with a page if `Accept` asks for HTML; the clients of other APIs get their own errors. */
+export const notFoundAsPage: RequestHandler = (request, response, next) => {
+  if (readMethods.has(request.method) && prefersHtml(request) && !areFailuresSentBy(response))
+    sendFailuresBy(response, sendNotFoundPage);
+  next();
+};
+
+function sendNotFoundPage(response: Response, failure: Failure): void {
+  const main = failureText(failure, requestIdOf(response));
+  const header = '<a href="/">Quillgate</a>';
+  const page = { title: 'Not found', language: 'en', head: [noIndex], header, main };
+  sendHtml(response, failure, layOut(page));
+}
+
+function sendFailurePage(response: Response, failure: Failure, blog: Blog): void {
+  const { title } = failureKinds[failure.code];
+  const main = `<div${inEnglish(blog)}>\n${failureText(failure, requestIdOf(response))}</div>\n`;
+  sendHtml(response, failure, layOutBlogPage(blog, { title, head: [noIndex], main }));
+}
+
+function sendHtml(response: Response, failure: Failure, html: string): void {
+  setRetryAfter(response, failure);
+  response.status(failure.status).set({ ...pageHeaders(policyOf(['none'])), Vary: 'Accept' });
+  response.send(html);
+}
+
+/** The page repeats nothing of the request, as the problem does not. */
+function failureText({ code, status, facts }: Failure, requestId: string): string {
+  const { title, detail } = failureKinds[code];
+  const errors = facts.errors ?? [];
+  const items = errors.map(
+    ({ pointer, detail }) => `<li><code>${escapeHtml(pointer)}</code> ${escapeHtml(detail)}</li>\n`,
+  );
+  return `<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(facts.detail ?? detail)}</p>
+${items.length === 0 ? '' : `<ul>\n${items.join('')}</ul>\n`}<p class="about">${status} · Request ${escapeHtml(requestId)}</p>
+`;
+}
+
+/** The headers of every page; the hosts of images and links must not learn which post is read. */
+export const pageHeaders = (csp: string): Record<string, string> => ({
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': csp,
+  'Referrer-Policy': 'no-referrer',
+});
+
+/** Answers with the page, or with 304 when the client's copy is the same. `headers` say who may keep it. */
+export const sendPage = (
+  request: Request,
+  { html, csp }: Page,
+  headers: Readonly<Record<string, string>>,
+): Promise<void> =>
+  sendDocument(request, {
+    validators: { ETag: digestTag(csp + html) },
+    headers,
+    content: () => ({ body: html, headers: pageHeaders(csp) }),
+  });

@@ -25,13 +25,11 @@ import type { PostInput, PostPage, PostPatch, Problem } from '../../shared/contr
 import { Failure } from '../../shared/failures.js';
 import { writeTokenOf } from '../access/authentication.js';
 import { type AuthenticatedRequest, mayWrite, type ReaderRequest } from '../access/caller.js';
-import { prefersHtml } from '../http/accept.js';
 import { readJsonBody } from '../http/json-body.js';
-import { checkUuidParam, isUuid } from '../http/uuid-param.js';
+import { checkUuidParam, isUuid, prefersHtml } from '../http/query.js';
 import { type Blog, basePathOf } from './blog-layout.js';
 import { sendIndex } from './index-page.js';
 import { checkPost, toPostRequest } from './post-body.js';
-import { expectedVersions, requireSuccess } from './post-etag.js';
 import type { PostPages } from './post-page.js';
 import {
   checkPostQuery,
@@ -41,7 +39,13 @@ import {
   toCursor,
   toPostFilter,
 } from './post-query.js';
-import { answerWrite, negotiatedHeaders, sendFound } from './post-representations.js';
+import {
+  answerWrite,
+  expectedVersions,
+  negotiatedHeaders,
+  requireSuccess,
+  sendFound,
+} from './post-representations.js';
 import type { FindExcerpts } from './rendering/excerpts.js';
 
 /** The dependencies of the operations on posts. */

@@ -9,11 +9,11 @@ import {
   layOutBlogPage,
   noIndex,
   postPath,
+  sendPage,
   tagList,
   timeElement,
 } from './blog-layout.js';
 import { type Page, policyOf } from './page-layout.js';
-import { sendPage } from './page-response.js';
 import {
   type PostQuery,
   type PostQueryValues,

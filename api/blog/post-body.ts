@@ -5,9 +5,8 @@ import type { PostFields, PostRequest } from '../../db/posts/post-creation.js';
 import { postInput, type postPatch } from '../../db/posts/post-rules.js';
 import type { ProblemError } from '../../shared/contracts/contract.js';
 import { check, invalidRequest, maxErrorsListed } from '../../shared/validation.js';
-import { readIdempotencyKey } from '../http/idempotency-key.js';
-import { listFields, type UnknownField, unknownFieldsOf } from '../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../http/prefer.js';
+import { listFields, readIdempotencyKey, type UnknownField, unknownFieldsOf } from '../http/query.js';
 
 /**
  * Checks the parsed JSON body and leaves only the fields of a post in `request.body`. Others are listed in

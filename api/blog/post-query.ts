@@ -6,8 +6,7 @@ import type { PostStatus } from '../../shared/contracts/contract.js';
 import { isBlank } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { text } from '../../shared/validation.js';
-import { checkQuery, defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
-import { isUuid } from '../http/uuid-param.js';
+import { checkQuery, defaultLimit, isUuid, type PageQuery, pageLimit } from '../http/query.js';
 
 /** Query of `GET /blogs`. */
 export interface PostQuery extends PageQuery {

@@ -1,12 +1,12 @@
 import type { Response as HttpResponse } from 'express';
 import type { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
-import type { ListedModel } from '../../shared/fleet/models.js';
+import type { ListedModel } from '../../shared/fleet/fleet.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import type { ChatService } from '../chat/chat-service.js';
 import type { BodyLimits } from '../http/json-body.js';
 import type { SendFailure } from '../http/problem.js';
-import type { Operation as OpenApiOperation, Schema } from '../openapi/document.js';
+import type { Operation as OpenApiOperation, Schema } from '../openapi/docs.js';
 
 /**
  * An API that others have defined, such as OpenAI's chat completions. Routes, errors, CORS, counts, the front page and

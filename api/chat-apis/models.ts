@@ -1,5 +1,5 @@
-import type { ListedModel } from '../../shared/fleet/models.js';
-import type { Schema } from '../openapi/document.js';
+import type { ListedModel } from '../../shared/fleet/fleet.js';
+import type { Schema } from '../openapi/docs.js';
 import type { ChatApiDeps, Operation } from './chat-api.js';
 import { errorAnswers, jsonOf, objectOf, textOf } from './openai-chat/open-api.js';
 import { modelNotFound } from './openai-chat/openai-error.js';

@@ -1,5 +1,5 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import { parseTargets } from '../../shared/config/targets.js';
+import { parseTargets } from '../../shared/config/variable-types.js';
 import { type ProviderId, providerIds, type Target } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
@@ -8,11 +8,11 @@ import { invalid } from '../../shared/validation.js';
 import { onCredentialsEnd, reloadAccess } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import type { Attachment, ChatCommand, StoreOptions } from '../chat/chat-command.js';
-import { readIdempotencyKey } from '../http/idempotency-key.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { requestIdOf } from '../http/problem.js';
-import { traceOf } from '../http/request-trace.js';
-import { markChat } from './chat-answer.js';
+import { readIdempotencyKey } from '../http/query.js';
+import { traceOf } from '../http/request-log.js';
+import { markChat } from './mount.js';
 
 /** The part of a command that the headers of its request decide. */
 export type RequestOptions = Omit<

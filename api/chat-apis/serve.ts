@@ -8,7 +8,7 @@ import type { DeltaSink } from '../chat/reply-stream.js';
 import { writeTexts } from '../http/json-body.js';
 import type { Applied } from '../http/prefer.js';
 import { elapsedMsOf, recordFailure } from '../http/problem.js';
-import { sendAccepted } from './chat-answer.js';
+import { sendAccepted } from './mount.js';
 
 /** A chat as its API has read it from a request. */
 export interface AskedChat {

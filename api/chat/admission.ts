@@ -2,7 +2,7 @@ import type { Target } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { findUnsupported, ignoredHints } from '../../shared/models/provider-support.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { orUnavailable } from '../fleet-link/job-records.js';
 import { type ChatCommand, jobOwnerOf } from './chat-command.js';

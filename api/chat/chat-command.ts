@@ -9,7 +9,7 @@ import type { ConversationChange } from '../../shared/protocol/alternating-turns
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { WrittenContent } from '../../shared/protocol/chat-content.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-import type { ShareLevel } from '../../shared/queue/priority.js';
+import type { ShareLevel } from '../../shared/queue/add-attempt.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
 import type { Completion } from './chat-result.js';

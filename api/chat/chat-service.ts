@@ -1,7 +1,7 @@
 import type { ProviderId, Target } from '../../shared/contracts/contract.js';
 import { jobIdOf } from '../../shared/protocol/attempts.js';
 import type { StoredChat } from '../../shared/protocol/stored-chat.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 import type { JobResult } from '../fleet-link/chat-receiver.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import { admit, backlogMs, type Deadlines, resolveDeadlines, type TimeLimits } from './admission.js';

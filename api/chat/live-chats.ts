@@ -1,7 +1,7 @@
 import type { RequestCode } from '../../shared/contracts/history.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
-import type { Delta } from '../../shared/protocol/deltas.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
+import type { Delta } from '../../shared/protocol/parts.js';
 import type { ChatReceiver, Poll } from '../fleet-link/chat-receiver.js';
 import { AttachedRequest, type RequestOptions } from './attached-request.js';
 import type { ChatCommand, ChatOpening, ClaimedChat } from './chat-command.js';

@@ -1,8 +1,7 @@
 import type { Target } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { type Delta, sliceText } from '../../shared/protocol/deltas.js';
 import { writerOf } from '../../shared/protocol/outcome.js';
-import type { Mark } from '../../shared/protocol/parts.js';
+import { type Delta, type Mark, sliceText } from '../../shared/protocol/parts.js';
 
 /** A place in the text of one call, its tape, as in the `id` of an event: `<call>.<length of the text before it>`. */
 export interface TextPosition {

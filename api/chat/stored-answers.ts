@@ -1,5 +1,5 @@
 import { Failure } from '../../shared/failures.js';
-import { Tally } from '../../shared/runtime/tally.js';
+import { Tally } from '../../shared/runtime/semaphore.js';
 
 /** An answer or an image that a user keeps in the store for a time. */
 interface StoredBytes {

@@ -3,8 +3,7 @@ import type { ChatStatus, ProviderId } from '../../shared/contracts/contract.js'
 import { Failure } from '../../shared/failures.js';
 import { encodeStoredResult, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import type { RecordStore } from '../../shared/queue/queue-store.js';
-import { retry } from '../../shared/runtime/retry.js';
-import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
+import { retry, storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
 import type { JobResult } from '../fleet-link/chat-receiver.js';
 import type { FleetLink } from '../fleet-link/fleet-link.js';
 import type { ResolvedChat, StoredChatCommand } from './chat-command.js';

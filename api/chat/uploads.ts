@@ -1,6 +1,11 @@
 import { Failure } from '../../shared/failures.js';
-import { type BlobName, type BlobStore, writeBlob } from '../../shared/queue/blobs.js';
-import { nameOfTexts, removeTexts } from '../../shared/queue/job-texts.js';
+import {
+  type BlobName,
+  type BlobStore,
+  nameOfTexts,
+  removeTexts,
+  writeBlob,
+} from '../../shared/queue/blobs.js';
 import { retry, retryBriefly } from '../../shared/runtime/retry.js';
 import type { BytesInFlight } from '../access/bytes-in-flight.js';
 import type { NewJob } from '../fleet-link/chat-receiver.js';

@@ -7,10 +7,10 @@ import {
   maxShareLevel,
   type ShareLevel,
   type WaitingByLevel,
-} from '../../shared/queue/priority.js';
-import { Tally } from '../../shared/runtime/tally.js';
+} from '../../shared/queue/add-attempt.js';
+import { Tally } from '../../shared/runtime/semaphore.js';
 import type { BytesInFlight } from '../access/bytes-in-flight.js';
-import { consume } from '../access/rate-limit.js';
+import { consume } from '../access/login-limiter.js';
 import { jobOwnerOf } from './chat-command.js';
 import type { LiveChat } from './live-chat.js';
 import type { ChatListener } from './live-chats.js';

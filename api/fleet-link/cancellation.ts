@@ -11,7 +11,7 @@ import {
   topics,
 } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { removeTexts } from '../../shared/queue/job-texts.js';
+import { removeTexts } from '../../shared/queue/blobs.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';

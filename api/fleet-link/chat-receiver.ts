@@ -1,8 +1,8 @@
 import type { Attempt } from '../../shared/protocol/attempts.js';
-import type { Delta } from '../../shared/protocol/deltas.js';
 import type { WrittenJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import type { ShareLevel } from '../../shared/queue/priority.js';
+import type { Delta } from '../../shared/protocol/parts.js';
+import type { ShareLevel } from '../../shared/queue/add-attempt.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 
 /** The owner of the chats in this process. It ignores results of other chats. */

@@ -4,7 +4,6 @@ import { Failure } from '../../shared/failures.js';
 import type { FleetSource } from '../../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../shared/fleet/live-pools.js';
-import type { Resend } from '../../shared/protocol/deltas.js';
 import {
   type ChatJobPayload,
   encodeWrittenJob,
@@ -12,19 +11,16 @@ import {
   topics,
 } from '../../shared/protocol/messages.js';
 import { cancelledOutcome, encodeOutcome } from '../../shared/protocol/outcome.js';
+import type { Resend } from '../../shared/protocol/parts.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
-import { addJob } from '../../shared/queue/add-attempt.js';
+import { addJob, priorityOf, startSend } from '../../shared/queue/add-attempt.js';
 import { closeChannels, queueOf } from '../../shared/queue/channels.js';
-import { startSend } from '../../shared/queue/job-spans.js';
-import { priorityOf } from '../../shared/queue/priority.js';
-import type { QueueDepth } from '../../shared/queue/queue-store.js';
+import { type QueueDepth, whenReady } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { SettingsChannel } from '../../shared/queue/settings-records.js';
-import { whenReady } from '../../shared/queue/when-ready.js';
 import { LagFreeClock } from '../../shared/runtime/lag-free-clock.js';
-import { retry, retryBriefly } from '../../shared/runtime/retry.js';
+import { retry, retryBriefly, storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
-import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
 import type { ChatReceiver, JobResult, NewJob, PendingJob, PolledChat } from './chat-receiver.js';
 import { type Connection, type LinkDeps, openConnection } from './connection.js';
 import { decodeResult, orUnavailable } from './job-records.js';

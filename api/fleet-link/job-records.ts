@@ -13,7 +13,7 @@ import {
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../shared/protocol/stored-chat.js';
 import { isNewer } from '../../shared/protocol/version.js';
 import type { QueueStore, StoredJob } from '../../shared/queue/queue-store.js';
-import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
 import type { JobResult, PendingJob } from './chat-receiver.js';
 
 /** The most attempts at a chat: the first, and one for each of the four providers that a fallback may name. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Response as HttpResponse } from 'express';
 import { Failure } from '../../shared/failures.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 
 /** How often a comment is sent, because proxies and clients close connections without traffic. */
 const commentIntervalMs = 15_000;

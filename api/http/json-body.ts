@@ -15,7 +15,7 @@ import {
 import { parseBody } from '../../shared/validation.js';
 import { LargeWork } from './large-work.js';
 import { readBody, tooLarge } from './read-body.js';
-import { TurnQueue } from './turn-queue.js';
+import { TurnQueue } from './server.js';
 
 type BodyReader = (request: Request, response: Response, next: NextFunction) => Promise<void>;
 

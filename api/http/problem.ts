@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { ValidateError } from '@tsoa/runtime';
-import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import type { Problem, ProblemError, ProviderId } from '../../shared/contracts/contract.js';
 import { Failure, type FailureCode, failureKinds } from '../../shared/failures.js';
 import { givenFields } from '../../shared/json/json.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { invalidRequest } from '../../shared/validation.js';
-import { drainRequest } from './drain-request.js';
 
 /** How failures look in HTTP: `application/problem+json`, RFC 9457, unless the request's are sent otherwise. */
 
@@ -167,3 +166,29 @@ const rawStatuses = new Map([
   ['HPE_HEADER_OVERFLOW', { status: 431, reason: 'Request Header Fields Too Large' }],
   ['ERR_HTTP_REQUEST_TIMEOUT', { status: 408, reason: 'Request Timeout' }],
 ]);
+
+const maxPauseMs = 2000;
+const maxMs = 10_000;
+const maxBytes = 16_777_216;
+
+/** Reads and discards the rest of a body: closing the connection while the client still sends would lose the answer. */
+export function drainRequest(request: Request): void {
+  if (request.complete) return;
+  const cutOff = () => request.socket.destroy();
+  const pause = setTimeout(cutOff, maxPauseMs).unref();
+  const end = setTimeout(cutOff, maxMs).unref();
+  const stop = () => {
+    clearTimeout(pause);
+    clearTimeout(end);
+  };
+  let bytes = 0;
+  request
+    .on('data', (chunk: Buffer) => {
+      pause.refresh();
+      bytes += chunk.length;
+      if (bytes > maxBytes) cutOff();
+    })
+    .once('end', stop)
+    .once('close', stop)
+    .resume();
+}

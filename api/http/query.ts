@@ -1,6 +1,7 @@
-import type { RequestHandler } from 'express';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { ProblemError } from '../../shared/contracts/contract.js';
+import { Failure } from '../../shared/failures.js';
 import { describeIssue, invalidRequest } from '../../shared/validation.js';
 
 /**
@@ -70,4 +71,103 @@ function decode(encoded: string): string {
   } catch {
     return undecodable;
   }
+}
+
+/** The parser takes quadratic time; browsers send a tenth of this. */
+const maxAccept = 1000;
+
+/**
+ * The media type, of the keys, that the request's `Accept` prefers (RFC 9110, 12.5.1); their order is the
+ * server's own preference. Undefined when it accepts none of them, or is too long to be weighed.
+ */
+export function preferredOf<T>(request: Request, offered: Readonly<Record<string, T>>): T | undefined {
+  if ((request.get('Accept')?.length ?? 0) > maxAccept) return undefined;
+  const accepted = request.accepts(Object.keys(offered));
+  return accepted === false ? undefined : offered[accepted];
+}
+
+// Both also with a charset, for clients that name one.
+const jsonOrHtml = {
+  'application/json': false,
+  'application/json;charset=utf-8': false,
+  'text/html': true,
+  'text/html;charset=utf-8': true,
+};
+
+/** Whether the request asks for a page by name; other requests get JSON. */
+export const prefersHtml = (request: Request): boolean =>
+  /text\/html/i.test(request.get('Accept') ?? '') && (preferredOf(request, jsonOrHtml) ?? false);
+
+/** Throws `invalid_request` unless it is 1 to 255 visible ASCII characters; Node joins repeated ones with a blank. */
+export function readIdempotencyKey(header: string | undefined): string | undefined {
+  if (header === undefined || /^[\x21-\x7e]{1,255}$/.test(header)) return header;
+  throw invalidRequest([{ pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' }]);
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Whether a text has the form of an id. */
+export const isUuid = (text: string): boolean => uuid.test(text);
+
+/** Throws `not_found` unless the `id` of the path is a UUID: the stores would fail on other ids. */
+export function checkUuidParam({ params: { id } }: Request, _response: Response, next: NextFunction): void {
+  if (typeof id !== 'string' || !isUuid(id)) throw new Failure('not_found');
+  next();
+}
+
+/** A field of a body that is not known. Its caller has chosen the name, which is shortened and escaped. */
+export interface UnknownField {
+  /** The name as `X-Ignored-Fields` has it. */
+  readonly name: string;
+  readonly pointer: string;
+}
+
+/** The unknown fields of the object at this path of the body; the limit on a body's values bounds them. */
+export const unknownFieldsOf = (
+  value: object,
+  known: ReadonlySet<string>,
+  path: readonly (string | number)[] = [],
+): UnknownField[] =>
+  Object.keys(value)
+    .filter((name) => !known.has(name))
+    .map((name) => ({
+      name: [...path.map((step) => (typeof step === 'number' ? '*' : step)), fieldName(name)].join('/'),
+      pointer: ['', ...path, pointerStep(name)].join('/'),
+    }));
+
+const maxFieldsListed = 20;
+
+/** The value of `X-Ignored-Fields`: each name once; three dots stand for those left out. */
+export function listFields(names: Iterable<string>): string {
+  const listed = new Set<string>();
+  for (const name of names) {
+    if (listed.size === maxFieldsListed && !listed.has(name)) return `${[...listed].join(', ')}, ...`;
+    listed.add(name);
+  }
+  return [...listed].join(', ');
+}
+
+/** A name, percent-encoded, for a header. */
+const fieldName = (name: string): string => shorten(name, encodeURIComponent) || '""';
+
+/** A name as a reference token of a JSON pointer (RFC 6901). */
+export const pointerStep = (name: string): string =>
+  shorten(name, (character) => pointerEscapes.get(character) ?? character);
+
+const pointerEscapes = new Map([
+  ['~', '~0'],
+  ['/', '~1'],
+]);
+
+const maxName = 60;
+
+/** The name with each character escaped, shortened to `maxName` without cutting an escape. */
+function shorten(name: string, encode: (character: string) => string): string {
+  let shortened = '';
+  for (const character of name) {
+    const next = encode(character);
+    if (shortened.length + next.length > maxName) return `${shortened}...`;
+    shortened += next;
+  }
+  return shortened;
 }

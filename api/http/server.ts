@@ -1,11 +1,15 @@
 import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { Pipeline } from './pipeline.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 import { problemForRawSocket } from './problem.js';
-import { TurnQueue } from './turn-queue.js';
 
 interface ServerOptions {
   app: Express;
@@ -141,5 +145,103 @@ class InFlight {
   async none(maxMs: number): Promise<void> {
     if (this.#unfinished.size === 0) return;
     await withTimeout(maxMs, once(this.#finished, 'all')).catch(() => undefined);
+  }
+}
+
+/** Clients that pipeline at all send only a few requests at once. */
+const maxUnanswered = 32;
+
+/**
+ * Handles the requests of one connection one after the other: a server may process only safe methods in parallel
+ * (RFC 9112, 9.3.2), and a connection must not get more than one connection's share. Destroys a connection with more
+ * than 32 unanswered requests.
+ */
+class Pipeline {
+  readonly #socket: Socket;
+  readonly #handle: RequestListener;
+  readonly #waiting: (readonly [IncomingMessage, ServerResponse])[] = [];
+  #latest: ServerResponse | undefined;
+  #unanswered = 0;
+
+  constructor(socket: Socket, handle: RequestListener) {
+    this.#socket = socket;
+    this.#handle = handle;
+  }
+
+  get isIdle(): boolean {
+    return this.#unanswered === 0;
+  }
+
+  get latest(): ServerResponse | undefined {
+    return this.#latest;
+  }
+
+  add(request: IncomingMessage, response: ServerResponse): void {
+    // Requests that were read together with the one that exceeded the limit.
+    if (this.#socket.destroyed) return;
+    this.#latest = response;
+    this.#unanswered++;
+    if (this.#unanswered > maxUnanswered) this.#socket.destroy();
+    else if (this.#unanswered === 1) this.#begin(request, response);
+    else this.#waiting.push([request, response]);
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    response.once('close', () => this.#answered());
+    this.#handle(request, response);
+  }
+
+  #answered(): void {
+    this.#unanswered--;
+    const [next] = this.#waiting;
+    // In a later turn: a sequence of requests with immediate answers would block all other connections.
+    if (next) setImmediate(() => this.#next());
+  }
+
+  #next(): void {
+    const next = this.#waiting.shift();
+    // The previous answer closed the connection: no other one can be sent.
+    if (next === undefined || next[1].socket === null || this.#socket.destroyed) this.#waiting.length = 0;
+    else this.#begin(...next);
+  }
+}
+
+/**
+ * Starts at most `perTurn` tasks in one turn of the event loop, in order; the rest wait for later turns. So timers,
+ * answers of the stores and heartbeats are handled in between, however many tasks arrive at once: in a turn that takes
+ * seconds, an answer that already waits in a socket would count as late.
+ */
+export class TurnQueue {
+  readonly #perTurn: number;
+  readonly #waiting: (() => void)[] = [];
+  #started = 0;
+  #isTurnWatched = false;
+
+  constructor(perTurn: number) {
+    this.#perTurn = perTurn;
+  }
+
+  /** Starts the task, which must not throw, now or in a later turn. */
+  run(task: () => void): void {
+    this.#watchTurn();
+    if (this.#started < this.#perTurn && this.#waiting.length === 0) this.#start(task);
+    else this.#waiting.push(task);
+  }
+
+  #start(task: () => void): void {
+    this.#started++;
+    task();
+  }
+
+  #watchTurn(): void {
+    if (this.#isTurnWatched) return;
+    this.#isTurnWatched = true;
+    setImmediate(() => {
+      this.#isTurnWatched = false;
+      this.#started = 0;
+      if (this.#waiting.length === 0) return;
+      this.#watchTurn();
+      for (const task of this.#waiting.splice(0, this.#perTurn)) this.#start(task);
+    });
   }
 }

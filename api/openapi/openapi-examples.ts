@@ -1,4 +1,4 @@
-import type { Schema } from './document.js';
+import type { Schema } from './docs.js';
 
 const chatId = '6f9d0c1e-4b7a-4f3e-9a51-2c8d7e6b5a40';
 const post = {

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { Config } from '../../shared/config/config.js';
-import { release } from '../../shared/runtime/release.js';
+import { release } from '../../shared/runtime/program.js';
 import type { ChatApi } from '../chat-apis/chat-api.js';
 import generated from '../generated/openapi.json' with { type: 'json' };
-import { addCommonAnswers } from './common-answers.js';
-import type { Document, Info, Operation, Schema } from './document.js';
+import type { Document, Info, Operation, Schema } from './docs.js';
 import { exampleOf } from './openapi-examples.js';
 import { documentPathOf, groupOf, groupsOf, inOrder } from './openapi-order.js';
 
@@ -15,7 +14,7 @@ export type DocumentFacts = Pick<
 >;
 
 /** Checks requests: bodies by the name of their schema, query parameters by their own names. */
-export interface RequestSchemas {
+interface RequestSchemas {
   readonly bodies: Readonly<Record<string, z.ZodObject>>;
   readonly queries: readonly z.ZodObject[];
 }
@@ -228,3 +227,37 @@ function offerMergePatch(operation: Operation | undefined): void {
   const content = operation?.requestBody?.content;
   if (content) content['application/merge-patch+json'] = content['application/json'];
 }
+
+/** The description of an answer, and its own header if it has one. */
+type Described = readonly [description: string, header?: string];
+
+const ofAll: Record<string, Described> = {
+  400: ['Bad request'],
+  401: ['No or wrong credentials', 'WWW-Authenticate'],
+  403: ['The user is suspended, or the token lacks the scope', 'WWW-Authenticate'],
+  405: ['Another method', 'Allow'],
+  429: ['Too many failed logins', 'Retry-After'],
+  500: ['Server error', 'Retry-After'],
+};
+const ofBodies: Record<string, Described> = {
+  413: ['Body too large'],
+  415: ['Not JSON'],
+};
+
+/** The errors that any operation may answer with, by status. */
+export const commonAnswers = ({ hasBody }: { hasBody: boolean }): Readonly<Record<string, Described>> => ({
+  ...ofAll,
+  ...(hasBody && ofBodies),
+});
+
+/** Adds the errors that any operation may answer with, but for those that its controller describes. */
+function addCommonAnswers({ requestBody, responses }: Operation): void {
+  for (const [status, answer] of Object.entries(commonAnswers({ hasBody: requestBody !== undefined })))
+    responses[status] ??= toProblem(answer);
+}
+
+const toProblem = ([description, header]: Described): Operation['responses'][string] => ({
+  description,
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
+  ...(header !== undefined && { headers: { [header]: { schema: { type: 'string' } } } }),
+});

@@ -4,8 +4,8 @@ import { Failure } from '../../shared/failures.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { reasonOf } from '../../shared/queue/queue-store.js';
-import { release } from '../../shared/runtime/release.js';
-import { singleFlight } from '../../shared/runtime/single-flight.js';
+import { release } from '../../shared/runtime/program.js';
+import { singleFlight } from '../../shared/runtime/retry.js';
 import { isRebound } from '../../shared/urls/hosts.js';
 
 /** The checks of `/readyz`. */

@@ -1,6 +1,6 @@
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 
 /** Who answers for a provider; `unknown` while the workers cannot be seen. */
 export type ProviderState = 'real' | 'simulated' | 'no_worker' | 'unknown';

@@ -2,7 +2,7 @@ import { listAudit } from '../../db/audit.js';
 import type { Environment } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { withDatabase } from '../database.js';
-import { printList } from '../output/table.js';
+import { printList } from '../output/fleet-tables.js';
 
 /** `quillgate audit`: the changes of users, tokens and settings, newest first. Throws `StartupError`. */
 export async function printAudit(

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { changePoolSettings, readPoolSettings } from '../../db/settings/change-settings.js';
 import { type Config, type Environment, parseConfig } from '../../shared/config/config.js';
 import { poolConfig, rulesOf } from '../../shared/config/pool-config.js';
-import { parseTargets } from '../../shared/config/targets.js';
+import { parseTargets } from '../../shared/config/variable-types.js';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { Failure, failureKinds } from '../../shared/failures.js';
-import { viewSettings } from '../../shared/fleet/settings-view.js';
-import { suggestConcurrency } from '../../shared/fleet/suggestion.js';
+import { viewSettings } from '../../shared/fleet/fleet.js';
+import { suggestConcurrency } from '../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../shared/protocol/messages.js';
 import {
   newOverridesSchema,
@@ -16,11 +16,9 @@ import {
 import { StartupError } from '../../shared/runtime/program.js';
 import { retry } from '../../shared/runtime/retry.js';
 import { parseBody } from '../../shared/validation.js';
-import { hearFleet, type ListenTimes } from '../fleet.js';
-import { actor } from '../identities.js';
-import { describeSuggestion } from '../output/fleet-tables.js';
-import { renderTable } from '../output/table.js';
-import { withSettings } from '../settings-channel.js';
+import { actor } from '../database.js';
+import { hearFleet, type ListenTimes, withSettings } from '../fleet.js';
+import { describeSuggestion, renderTable } from '../output/fleet-tables.js';
 
 /** The options of `quillgate pools set`, as they are typed; `default` takes back what was set. */
 export type SetOptions = { [name in Option | 'ifVersion']?: string } & Pick<ListenTimes, 'listenMs'>;

@@ -6,8 +6,7 @@ import { type Environment, parseConfig } from '../../shared/config/config.js';
 import type { Fleet } from '../../shared/contracts/fleet-contract.js';
 import { givenFields } from '../../shared/json/json.js';
 import { type ListenTimes, openFleet } from '../fleet.js';
-import { fleetLines, renderFleet } from '../output/fleet-tables.js';
-import { printable } from '../output/table.js';
+import { fleetLines, printable, renderFleet } from '../output/fleet-tables.js';
 
 const intervalMs = 1000;
 /** Every worker has sent a heartbeat in this time, in milliseconds. */

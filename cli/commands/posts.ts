@@ -2,12 +2,10 @@ import { extname } from 'node:path';
 import { PostTransfer } from '../../db/posts/post-transfer.js';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { withDatabase } from '../database.js';
-import { ownerByDefault } from '../identities.js';
-import { printable } from '../output/table.js';
+import { ownerByDefault, withDatabase } from '../database.js';
+import { printable } from '../output/fleet-tables.js';
 import { checkPost } from '../posts/imported-post.js';
-import { exportToFolder } from '../posts/post-export.js';
-import { readPosts } from '../posts/post-files.js';
+import { exportToFolder, readPosts } from '../posts/post-export.js';
 import { findProblems, storePosts } from '../posts/post-import.js';
 
 /**

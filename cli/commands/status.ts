@@ -4,11 +4,9 @@ import { type ProviderId, providerIds } from '../../shared/contracts/contract.js
 import type { Fleet } from '../../shared/contracts/fleet-contract.js';
 import { givenFields } from '../../shared/json/json.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { findDatabase, nothingRuns, openForCommand, patienceMs } from '../database.js';
+import { findDatabase, nothingRuns, openForCommand, patienceMs, readNames } from '../database.js';
 import { hearFleet, type ListenTimes } from '../fleet.js';
-import { readNames } from '../names.js';
-import { renderFleet } from '../output/fleet-tables.js';
-import { printable } from '../output/table.js';
+import { printable, renderFleet } from '../output/fleet-tables.js';
 
 /** How the database is; `detail` says more. */
 interface DatabaseStatus {

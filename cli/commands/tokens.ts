@@ -4,11 +4,8 @@ import type { Environment } from '../../shared/config/config.js';
 import { scopes } from '../../shared/contracts/contract.js';
 import { digestOf, makeAccessToken } from '../../shared/credential-forms.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { withDatabase } from '../database.js';
-import { actor, checkName, nameInEnvironment, ownerByDefault } from '../identities.js';
-import { readNames } from '../names.js';
-import { printList } from '../output/table.js';
-import { parseTime } from '../output/time.js';
+import { actor, checkName, nameInEnvironment, ownerByDefault, readNames, withDatabase } from '../database.js';
+import { parseTime, printList } from '../output/fleet-tables.js';
 
 interface CreateOptions {
   owner?: string;

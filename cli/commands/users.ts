@@ -3,10 +3,8 @@ import type { Environment } from '../../shared/config/config.js';
 import { userRoles } from '../../shared/contracts/contract.js';
 import { digestOf, makeUserSecret } from '../../shared/credential-forms.js';
 import { StartupError } from '../../shared/runtime/program.js';
-import { withDatabase } from '../database.js';
-import { actor, checkName, secretVariablesOf } from '../identities.js';
-import { readNames } from '../names.js';
-import { printList } from '../output/table.js';
+import { actor, checkName, readNames, secretVariablesOf, withDatabase } from '../database.js';
+import { printList } from '../output/fleet-tables.js';
 
 interface PrintOptions {
   json?: boolean;

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type {
   ConcurrencySuggestion,
@@ -6,7 +7,6 @@ import type {
   FleetProvider,
   FleetWorker,
 } from '../../shared/contracts/fleet-contract.js';
-import { printable, renderTable } from './table.js';
 
 /** Tables of the providers, failing ones first, and of their workers; `now` is in milliseconds since the epoch. */
 export function renderFleet(fleet: Fleet, now: number): string {
@@ -161,3 +161,70 @@ export const describeSuggestion = (
 ): string =>
   `${provider}: ${concurrency} at once suggested, ${perWorker} for each worker: ${arrivalsPerSecond} jobs a second, of ${meanMs} ms ` +
   `(p50 ${p50Ms}, p99 ${p99Ms}), by the ${jobs} jobs of ${Math.round(overMs / 1000)} s`;
+
+interface List<Row> {
+  json: boolean | undefined;
+  /** Printed to standard error when there are no rows. */
+  none: string;
+  columns: Record<string, (row: Row) => string | null>;
+}
+
+/** Prints rows as a table, or as JSON. */
+export function printList<Row>(rows: readonly Row[], { json, none, columns }: List<Row>): void {
+  if (json) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
+  else if (rows.length === 0) process.stderr.write(`${none}\n`);
+  else {
+    const cells = rows.map((row) => Object.values(columns).map((read) => read(row)));
+    process.stdout.write(renderTable(Object.keys(columns), cells));
+  }
+}
+
+/** Lines of aligned columns under their names; `-` stands for a missing value. */
+export function renderTable(names: readonly string[], rows: readonly (readonly (string | null)[])[]): string {
+  const lines = [
+    names.map((name) => name.toUpperCase()),
+    ...rows.map((row) => row.map((cell) => printable(cell ?? '-'))),
+  ];
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ''))));
+  const rendered = lines.map((line) => line.map((cell, n) => pad(cell, widths[n] ?? 0)).join('  '));
+  return rendered.map((line) => `${line.trimEnd()}\n`).join('');
+}
+
+/** The text without what a terminal obeys instead of showing it: escape sequences, line breaks, reversed text. */
+export const printable = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}');
+
+/** In code points: close to the width in a terminal, which no simple rule gives. */
+const widthOf = (text: string): number => [...text].length;
+
+const pad = (text: string, width: number): string => text + ' '.repeat(width - widthOf(text));
+
+const day = z.iso.date();
+const clock = String.raw`(?<clock>\d{2}:\d{2})(?<seconds>:\d{2})?(?<fraction>\.\d+)?`;
+const zone = String.raw`(?<zone>Z|(?<hours>[+-]\d{2})(?::?(?<minutes>\d{2}))?)`;
+const pattern = new RegExp(`^(?<day>[\\d-]+)(?:(?:T|[ \\t]+)${clock}[ \\t]*${zone}?)?$`, 'i');
+
+/**
+ * Converts a time in the format of RFC 3339 or YAML (`2026-01-31`, `2026-01-31 10:00:00 +0100`) to RFC 3339 in UTC,
+ * with milliseconds. Without a zone it is UTC. Undefined for anything else, and for a day that does not exist.
+ */
+export function parseTime(text: string): string | undefined {
+  const parts = pattern.exec(text.trim())?.groups;
+  // `new Date` would read the 30th of February as a day in March.
+  if (parts === undefined || !day.safeParse(parts.day).success) return undefined;
+  const { clock = '00:00', seconds = ':00', fraction = '', hours = '+00', minutes = '00' } = parts;
+  const time = new Date(`${parts.day}T${clock}${seconds}${fraction.slice(0, 4)}${hours}:${minutes}`);
+  if (Number.isNaN(time.getTime())) return undefined;
+  // PostgreSQL's years below 100 would be read back as recent ones, and its years above 9999 not at all.
+  return /^(?!00)\d{4}-/.test(time.toISOString()) ? time.toISOString() : undefined;
+}
+
+/**
+ * The earliest moment, in UTC, that the time can mean: without a zone it may be local time anywhere, and days begin up
+ * to 14 hours before those of UTC.
+ */
+export function earliestTime(text: string): string | undefined {
+  const time = parseTime(text);
+  if (time === undefined || pattern.exec(text.trim())?.groups?.zone !== undefined) return time;
+  return new Date(Date.parse(time) - 14 * 3_600_000).toISOString();
+}

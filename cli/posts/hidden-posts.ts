@@ -1,4 +1,4 @@
-import { earliestTime } from '../output/time.js';
+import { earliestTime } from '../output/fleet-tables.js';
 import type { Field } from './markdown-file.js';
 
 /** A field by which programs keep a post from readers. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { slugOfTitle } from '../../db/posts/post-creation.js';
 import { postInput, titleOf } from '../../db/posts/post-rules.js';
 import type { ImportedPost } from '../../db/posts/post-transfer.js';
-import { slugOfTitle } from '../../db/posts/slug.js';
 import { describeIssue } from '../../shared/validation.js';
-import { parseTime } from '../output/time.js';
+import { parseTime } from '../output/fleet-tables.js';
 import { reasonsToHide } from './hidden-posts.js';
 import type { Field } from './markdown-file.js';
 

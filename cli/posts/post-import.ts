@@ -1,7 +1,7 @@
 import { postgresErrorOf } from '../../db/database/errors.js';
 import type { Outcome, PostTransfer } from '../../db/posts/post-transfer.js';
 import { doSeveral, isUnavailable } from '../database.js';
-import { printable } from '../output/table.js';
+import { printable } from '../output/fleet-tables.js';
 import type { CheckedPost } from './imported-post.js';
 
 /** A post that can be stored, with its name in reports. */

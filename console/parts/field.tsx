@@ -1,5 +1,6 @@
 import type { InputHTMLAttributes, SelectHTMLAttributes } from 'preact';
-import { useId } from 'preact/hooks';
+import { useEffect, useId, useState } from 'preact/hooks';
+import { ApiError, call } from '../api.ts';
 
 /** A line of text with its label; besides, it takes what an `<input>` takes. */
 export function TextField({ label, ...input }: { label: string } & InputHTMLAttributes) {
@@ -42,4 +43,38 @@ export function Options({ of, selected }: { of: OptionTexts; selected?: string |
       ))}
     </>
   );
+}
+
+/** Why something did not work: the server's words, each place that is wrong, and the id for its operators. */
+export function ErrorNotice({ error }: { error: unknown }) {
+  if (error === undefined) return null;
+  const problem = error instanceof ApiError ? error.problem : undefined;
+  return (
+    <div class="notice bad" role="alert">
+      <p>{error instanceof Error ? error.message : String(error)}</p>
+      {problem?.errors && (
+        <ul>
+          {problem.errors.map(({ pointer, detail }) => (
+            <li key={pointer}>
+              <code>{pointer}</code> {detail}
+            </li>
+          ))}
+        </ul>
+      )}
+      {problem?.requestId && <p class="soft">Request {problem.requestId}</p>}
+    </div>
+  );
+}
+
+/** The body of an answer that only adds to what is shown; undefined before it comes and if it fails. */
+export function useAnswer<T>(path: string): T | undefined {
+  const [answer, setAnswer] = useState<T>();
+  useEffect(() => {
+    const headers = { Accept: 'application/json' };
+    call<T>(path, { headers }).then(
+      ({ body }) => setAnswer(body),
+      () => undefined,
+    );
+  }, [path]);
+  return answer;
 }

@@ -1,7 +1,8 @@
+import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { ErrorNotice } from './notice.tsx';
-import type { PagedList } from './paged-list.ts';
-import { Table, type TableProps } from './table.tsx';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { call } from '../api.ts';
+import { ErrorNotice } from './field.tsx';
 
 interface PagedTableProps<T> extends Omit<TableProps, 'children'> {
   list: PagedList<T>;
@@ -37,5 +38,120 @@ export function PagedTable<T extends { id: string }>(props: PagedTableProps<T>) 
         )}
       </p>
     </>
+  );
+}
+
+interface Page<T> {
+  data: T[];
+  next: string | null;
+}
+
+/** The address of a page; `from` is the `next` of the one before. */
+type AddressOf = (from: string | undefined) => string;
+
+/** A list that is read page by page. */
+export class PagedList<T> {
+  /** Undefined before the first page was read. */
+  readonly rows = signal<readonly T[] | undefined>(undefined);
+  readonly next = signal<string | null>(null);
+  readonly error = signal<unknown>(undefined);
+  readonly isLoading = signal(false);
+  readonly #addressOf: AddressOf;
+  #reading = new AbortController();
+
+  constructor(addressOf: AddressOf) {
+    this.#addressOf = addressOf;
+  }
+
+  /** Reads it from the beginning; what is there stays until then. */
+  async load(): Promise<void> {
+    await this.#read(undefined);
+  }
+
+  async more(): Promise<void> {
+    if (this.next.value !== null) await this.#read(this.next.value);
+  }
+
+  close(): void {
+    this.#reading.abort();
+  }
+
+  async #read(from: string | undefined): Promise<void> {
+    this.#reading.abort();
+    this.#reading = new AbortController();
+    const { signal } = this.#reading;
+    this.isLoading.value = true;
+    this.error.value = undefined;
+    try {
+      const { body } = await call<Page<T>>(this.#addressOf(from), { signal });
+      if (signal.aborted) return;
+      this.rows.value = from === undefined ? body.data : [...(this.rows.value ?? []), ...body.data];
+      this.next.value = body.next;
+    } catch (error) {
+      if (!signal.aborted) this.error.value = error;
+    } finally {
+      if (!signal.aborted) this.isLoading.value = false;
+    }
+  }
+}
+
+/** A list that is read when it is shown, and another one when one of `inputs` has changed. */
+export function usePagedList<T>(addressOf: AddressOf, inputs: readonly unknown[]): PagedList<T> {
+  const list = useMemo(() => new PagedList<T>(addressOf), inputs);
+  useEffect(() => {
+    void list.load();
+    return () => list.close();
+  }, [list]);
+  return list;
+}
+
+/** Shows a view again with what the form of its filter says, when that is submitted. */
+export function showFiltered(event: SubmitEvent, view: string): void {
+  event.preventDefault();
+  const fields = [...new FormData(event.currentTarget as HTMLFormElement)];
+  location.hash = addressOf(
+    `/${view}`,
+    Object.fromEntries(fields.map(([name, value]) => [name, String(value).trim()])),
+  );
+}
+
+/** The path with those parameters that have a value. */
+export function addressOf(path: string, parameters: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(parameters).filter((pair): pair is [string, string] => Boolean(pair[1]));
+  const query = new URLSearchParams(given).toString();
+  return query === '' ? path : `${path}?${query}`;
+}
+
+interface TableProps {
+  label: string;
+  /** The title of each column, with its class if it has one. */
+  titles: readonly (string | readonly [title: string, className: string])[];
+  children: ComponentChildren;
+}
+
+/** A table that scrolls by itself. On a phone each row becomes a list of its cells with the titles of their columns. */
+export function Table({ label, titles, children }: TableProps) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const columns = titles.map((title) => (typeof title === 'string' ? ([title, ''] as const) : title));
+  useLayoutEffect(() => {
+    for (const row of body.current?.rows ?? [])
+      for (const cell of row.cells) cell.dataset.label = columns[cell.cellIndex]?.[0] ?? '';
+  });
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be within reach of the keyboard.
+    <section class="scroll" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map(([title, className]) => (
+              <th key={title} scope="col" class={className}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={body}>{children}</tbody>
+      </table>
+    </section>
   );
 }

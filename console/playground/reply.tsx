@@ -1,11 +1,10 @@
 import type { RecentRequests } from '../../shared/contracts/history.ts';
 import { ApiError } from '../api.ts';
-import { useAnswer } from '../parts/answer.ts';
+import { ErrorNotice, useAnswer } from '../parts/field.tsx';
 import { describeProviderError, formatDuration } from '../parts/format.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
 import { answerCalls, type ChatProgress } from './chat.ts';
+import { Calls } from './conversation.tsx';
 import type { PlaygroundMessage } from './request.ts';
-import { Calls } from './tool.tsx';
 
 const states = {
   running: 'Waiting for the reply…',

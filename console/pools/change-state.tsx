@@ -1,6 +1,6 @@
 import type { PoolSettings } from '../../shared/contracts/fleet-contract.ts';
+import { ErrorNotice } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
 import { fleet } from '../store.ts';
 import { reachOf } from './describe.ts';
 import { formatSetting, labelOf } from './setting-fields.ts';

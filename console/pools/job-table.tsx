@@ -5,8 +5,7 @@ import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { SelectField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { addressOf, type PagedList, usePagedList } from '../parts/paged-list.ts';
-import { PagedTable } from '../parts/paged-table.tsx';
+import { addressOf, type PagedList, PagedTable, usePagedList } from '../parts/paged-table.tsx';
 
 const states: readonly PoolJobState[] = ['active', 'waiting', 'delayed', 'failed', 'completed'];
 

@@ -1,8 +1,8 @@
 import type { Sample } from '../../shared/contracts/history.ts';
 import { Chart, type ChartLine } from '../parts/chart.tsx';
+import { ErrorNotice } from '../parts/field.tsx';
 import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber } from '../parts/format.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
 import { maxSamples, openSamples, summaryOf } from './samples.ts';
 
 interface ChartFacts {

@@ -1,8 +1,8 @@
 import type { FleetProvider } from '../../shared/contracts/fleet-contract.ts';
+import { Sparkline } from '../parts/chart.tsx';
 import { Age } from '../parts/connection.tsx';
 import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';
-import { Sparkline } from '../parts/sparkline.tsx';
 import { p95Of } from './describe.ts';
 import { loadOf, openSamples } from './samples.ts';
 import type { PoolSettingsEditor } from './settings.ts';

@@ -1,7 +1,7 @@
 import type { FleetWorker } from '../../shared/contracts/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
 import { formatDuration, formatShare } from '../parts/format.ts';
-import { Table } from '../parts/table.tsx';
+import { Table } from '../parts/paged-table.tsx';
 import { describeBreaker, describeWorker, toneOfBreaker } from './describe.ts';
 import { Badge } from './pool-badge.tsx';
 

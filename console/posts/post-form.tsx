@@ -1,10 +1,9 @@
 import { useEffect, useId } from 'preact/hooks';
 import type { Post, PostStatus } from '../../shared/contracts/contract.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { ErrorNotice } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
-import { type ConflictProps, PostConflict } from './post-conflict.tsx';
-import type { PostEditor } from './post-editor.ts';
+import type { Conflict, PostEditor } from './post-editor.ts';
 import type { PostFields } from './post-fields.ts';
 import { headingOf } from './post-list.tsx';
 import { PostPreview } from './post-preview.tsx';
@@ -159,4 +158,75 @@ function useWarning(editor: PostEditor): void {
     addEventListener('beforeunload', warn);
     return () => removeEventListener('beforeunload', warn);
   }, [editor]);
+}
+
+interface ConflictProps {
+  editor: PostEditor;
+  onCreated: (id: string) => void;
+  onRemoved: () => void;
+}
+
+/** Another change came first: shows it, with the choices. The typed text stays until one is made. */
+function PostConflict({ editor, onCreated, onRemoved }: ConflictProps) {
+  const conflict = editor.conflict.value;
+  if (conflict === undefined) return null;
+  const { theirs, wanted } = conflict;
+  const overwrite = async () => {
+    const isDone = await editor.overwrite();
+    const saved = editor.stored.peek();
+    if (isDone && wanted === 'deleted') onRemoved();
+    else if (isDone && theirs === null && saved) onCreated(saved.post.id);
+  };
+  return (
+    <div class="notice" role="alert">
+      <Explanation theirs={theirs} wanted={wanted} />
+      {theirs && (
+        <details>
+          <summary>What they have saved</summary>
+          <p>
+            <bdi>{theirs.post.title ?? 'Untitled'}</bdi>
+            {theirs.post.status === 'draft' && ' (draft)'}
+          </p>
+          <pre dir="auto">{theirs.post.content}</pre>
+        </details>
+      )}
+      <p class="row">
+        {(theirs || wanted !== 'deleted') && (
+          <button type="button" onClick={() => void overwrite()}>
+            {labelOf(conflict)}
+          </button>
+        )}
+        {theirs && (
+          <button type="button" onClick={() => editor.discard()}>
+            {wanted === 'deleted' ? 'Keep theirs' : 'Discard mine, take theirs'}
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+function labelOf({ theirs, wanted }: Conflict): string {
+  if (wanted === 'deleted') return 'Delete it anyway';
+  return theirs ? 'Save mine over theirs' : 'Save mine as a new post';
+}
+
+function Explanation({ theirs, wanted }: Conflict) {
+  if (theirs === null)
+    return (
+      <p>
+        <strong>Someone else deleted this post while you were editing.</strong> What you have typed is still
+        in the form.
+      </p>
+    );
+  const { version, updatedAt } = theirs.post;
+  return (
+    <p>
+      <strong>Someone else saved this post while you were editing</strong>: version {version},{' '}
+      {formatTime(updatedAt)}.{' '}
+      {wanted === 'deleted'
+        ? 'It was not deleted.'
+        : 'Your changes were not saved; they are still in the form.'}
+    </p>
+  );
 }

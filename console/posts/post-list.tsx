@@ -1,10 +1,8 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Post } from '../../shared/contracts/contract.ts';
-import { SelectField } from '../parts/field.tsx';
+import type { Post, PostStatus } from '../../shared/contracts/contract.ts';
+import { ErrorNotice, SelectField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
-import { PagedList } from '../parts/paged-list.ts';
-import { addressOfPage, describeCount, fragmentOf, type PostListFilter, statuses } from './post-filter.ts';
+import { addressOf, PagedList } from '../parts/paged-table.tsx';
 
 const typingMs = 300;
 
@@ -118,4 +116,49 @@ export const headingOf = ({ title, content }: Pick<Post, 'title' | 'content'>): 
 function titleIn(posts: readonly Post[] | undefined, id: string): string {
   const post = posts?.find((one) => one.id === id);
   return post ? headingOf(post) : 'A post';
+}
+
+/** Which posts the list shows; empty parts hold for every post. */
+export interface PostListFilter {
+  readonly search: string;
+  readonly status: PostStatus | '';
+}
+
+/** The choices, in this order. */
+const statuses: readonly (readonly [status: PostListFilter['status'], text: string])[] = [
+  ['', 'All'],
+  ['published', 'Published'],
+  ['draft', 'Drafts'],
+];
+
+const pageSize = 20;
+
+/** The filter in a fragment's query; a status that there is not counts as none. */
+export function readFilter(query: URLSearchParams): PostListFilter {
+  const status = statuses.find(([one]) => one === query.get('status'))?.[0] ?? '';
+  return { search: query.get('q') ?? '', status };
+}
+
+const parametersOf = ({ search, status }: PostListFilter) => ({ q: search, status });
+
+/** The fragment of the list with this filter. */
+export const fragmentOf = (filter: PostListFilter): string => addressOf('#/posts', parametersOf(filter));
+
+/** The address of a page of the list; `cursor` is the `next` of the one before. */
+const addressOfPage = (filter: PostListFilter, cursor?: string): string =>
+  addressOf('/admin/blogs', { ...parametersOf(filter), envelope: 'true', limit: String(pageSize), cursor });
+
+const none = {
+  '': 'There are no posts yet.',
+  published: 'There are no published posts.',
+  draft: 'There are no drafts.',
+} as const;
+
+/** How many posts were found, as a sentence. */
+function describeCount(posts: readonly Post[], next: string | null, { search, status }: PostListFilter) {
+  if (posts.length === 0) return search === '' ? none[status] : 'No posts found.';
+  const found = search === '' ? '' : ' found';
+  const noun = status === 'draft' ? 'draft' : 'post';
+  const count = `${posts.length} ${noun}${posts.length === 1 ? '' : 's'}`;
+  return next ? `The first ${count}${found}.` : `${count}${found}.`;
 }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Preview } from '../../shared/contracts/contract.ts';
 import { call } from '../api.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
+import { ErrorNotice } from '../parts/field.tsx';
 
 const typingMs = 300;
 

@@ -1,6 +1,6 @@
 import type { RecentRequest, RecentRequests } from '../../shared/contracts/history.ts';
 import { Followed } from '../parts/followed.ts';
-import { addressOf } from '../parts/paged-list.ts';
+import { addressOf } from '../parts/paged-table.tsx';
 
 /** Which chats are wanted, without spaces around; an empty text means all. */
 export type RequestFilter = Readonly<Record<'id' | 'provider' | 'code' | 'user', string>>;

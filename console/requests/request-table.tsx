@@ -1,8 +1,8 @@
 import type { Target } from '../../shared/contracts/contract.ts';
 import type { RecentRequest, RequestCode } from '../../shared/contracts/history.ts';
-import { CopyButton } from '../parts/copy-button.tsx';
+import { CopyButton } from '../parts/confirm-button.tsx';
 import { describeProviderError, formatNumber, formatTime } from '../parts/format.ts';
-import { Table } from '../parts/table.tsx';
+import { Table } from '../parts/paged-table.tsx';
 import { nameOf } from '../pools/describe.ts';
 import { Timeline } from './timeline.tsx';
 

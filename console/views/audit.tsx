@@ -1,8 +1,7 @@
 import type { AuditAction, AuditEntry } from '../../shared/contracts/accounts.ts';
 import { SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { addressOf, showFiltered, usePagedList } from '../parts/paged-list.ts';
-import { PagedTable } from '../parts/paged-table.tsx';
+import { addressOf, PagedTable, showFiltered, usePagedList } from '../parts/paged-table.tsx';
 import type { ViewProps } from '../router.ts';
 
 const actions: Readonly<Record<AuditAction, string>> = {

@@ -1,18 +1,17 @@
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
-import { useAnswer } from '../parts/answer.ts';
-import { CopyButton } from '../parts/copy-button.tsx';
-import { Options } from '../parts/field.tsx';
+import { CopyButton } from '../parts/confirm-button.tsx';
+import { Options, useAnswer } from '../parts/field.tsx';
 import { PlaygroundChat } from '../playground/chat.ts';
-import { Conversation } from '../playground/conversation.tsx';
+import { Conversation, ToolForm } from '../playground/conversation.tsx';
 import { Reply } from '../playground/reply.tsx';
 import {
   type PlaygroundMessage,
   type PlaygroundRequest,
   parseObject,
+  toCurl,
+  toOpenAi,
   usesTools,
 } from '../playground/request.ts';
-import { toCurl, toOpenAi } from '../playground/snippets.ts';
-import { ToolForm } from '../playground/tool.tsx';
 import { nameOf } from '../pools/describe.ts';
 import type { ViewProps } from '../router.ts';
 import { fleet } from '../store.ts';

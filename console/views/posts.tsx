@@ -1,8 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { becomePost, editorOf, leaveEditor, unsavedPosts } from '../posts/post-editor.ts';
-import { readFilter } from '../posts/post-filter.ts';
 import { PostForm } from '../posts/post-form.tsx';
-import { PostList } from '../posts/post-list.tsx';
+import { PostList, readFilter } from '../posts/post-list.tsx';
 import type { ViewProps } from '../router.ts';
 import { session } from '../session/session.ts';
 

@@ -1,7 +1,6 @@
-import { SelectField, TextField } from '../parts/field.tsx';
+import { ErrorNotice, SelectField, TextField } from '../parts/field.tsx';
 import { useFollowed } from '../parts/followed.ts';
-import { ErrorNotice } from '../parts/notice.tsx';
-import { showFiltered } from '../parts/paged-list.ts';
+import { showFiltered } from '../parts/paged-table.tsx';
 import { nameOf } from '../pools/describe.ts';
 import { openRequests, type RequestFilter } from '../requests/recent.ts';
 import { RequestTable } from '../requests/request-table.tsx';

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ErrorNotice } from '../parts/notice.tsx';
+import { ErrorNotice } from '../parts/field.tsx';
 import { signIn } from '../session/sign-in.ts';
 
 /** The form for operators. The fragment stays, so that who signs in comes to where he wanted to be. */

@@ -1,14 +1,13 @@
 import { useState } from 'preact/hooks';
 import type { NewToken, TokenInfo, TokenInput } from '../../shared/contracts/accounts.ts';
 import type { Scope } from '../../shared/contracts/contract.ts';
-import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { type OptionTexts, SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { addressOf, usePagedList } from '../parts/paged-list.ts';
-import { PagedTable } from '../parts/paged-table.tsx';
+import { addressOf, PagedTable, usePagedList } from '../parts/paged-table.tsx';
 import { session } from '../session/session.ts';
+import { type Told, useChanges } from './users.tsx';
 
 /** The permission of each scope, in the order of the form. */
 const scopes: Readonly<Record<Scope, string>> = {

@@ -1,13 +1,11 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { UserInfo, UserInput, UserSecret } from '../../shared/contracts/accounts.ts';
 import type { UserRole } from '../../shared/contracts/contract.ts';
-import { type Told, useChanges } from '../accounts/secret-notice.tsx';
 import { call } from '../api.ts';
-import { ConfirmButton } from '../parts/confirm-button.tsx';
-import { SelectField, TextField } from '../parts/field.tsx';
+import { ConfirmButton, CopyButton } from '../parts/confirm-button.tsx';
+import { ErrorNotice, SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
-import { addressOf, usePagedList } from '../parts/paged-list.ts';
-import { PagedTable } from '../parts/paged-table.tsx';
+import { addressOf, PagedTable, usePagedList } from '../parts/paged-table.tsx';
 import { session } from '../session/session.ts';
 
 /** The users of the database: added, given new secrets, removed. */
@@ -135,5 +133,56 @@ function UserRow({ user, onChange }: RowProps) {
         )}
       </td>
     </tr>
+  );
+}
+
+/** A secret that the server has shown once and cannot show again. */
+export interface Told {
+  /** Such as `The secret of ann`. */
+  readonly what: string;
+  readonly secret: string;
+}
+
+/** Changes the items of a list and reads it again; `outcome` shows a failure, or a new secret. */
+export function useChanges(list: { load(): Promise<void> }) {
+  const [told, setTold] = useState<Told>();
+  const [error, setError] = useState<unknown>();
+  const change = async (make: () => Promise<Told | undefined>) => {
+    setError(undefined);
+    try {
+      const secret = await make();
+      if (secret) setTold(secret);
+      await list.load();
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  const outcome = (
+    <>
+      <ErrorNotice error={error} />
+      {told && <SecretNotice told={told} onDone={() => setTold(undefined)} />}
+    </>
+  );
+  return { change, outcome };
+}
+
+function SecretNotice({ told, onDone }: { told: Told; onDone(): void }) {
+  const notice = useRef<HTMLElement>(null);
+  useEffect(() => notice.current?.focus(), [told]);
+  return (
+    <section class="notice" aria-label={told.what} tabIndex={-1} ref={notice}>
+      <p>
+        <strong>{told.what}</strong>, which is not shown again:
+      </p>
+      <pre>
+        <code>{told.secret}</code>
+      </pre>
+      <div class="row">
+        <CopyButton text={told.secret} />
+        <button type="button" onClick={onDone}>
+          Done
+        </button>
+      </div>
+    </section>
   );
 }

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Failure } from '../../shared/failures.js';
 import type { Log } from '../../shared/runtime/log.js';
+import { storeTimeoutMs } from '../../shared/runtime/retry.js';
 import { Semaphore } from '../../shared/runtime/semaphore.js';
-import { storeTimeoutMs } from '../../shared/runtime/with-timeout.js';
 import { type PostgresAddress, parsePostgresUrl } from '../../shared/urls/postgres-url.js';
 import { Connections, type Query } from './connections.js';
 import {

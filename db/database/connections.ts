@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import postgres from 'postgres';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 import type { PostgresAddress } from '../../shared/urls/postgres-url.js';
 import { Sockets } from '../patches/postgres-sockets.js';
 import { drizzle, type PostgresJsDatabase } from './drizzle.js';

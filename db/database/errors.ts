@@ -1,6 +1,6 @@
 import postgres from 'postgres';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
-import { isCertificateError } from '../../shared/urls/store-certificates.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
+import { isCertificateError } from '../../shared/urls/store-url-parts.js';
 
 /** This process's time limit has passed, or it has closed the connection. */
 export class DatabaseTimeout extends Error {

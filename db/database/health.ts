@@ -1,4 +1,4 @@
-import { singleFlight } from '../../shared/runtime/single-flight.js';
+import { singleFlight } from '../../shared/runtime/retry.js';
 import { errorOf, schemaMissing } from './errors.js';
 import { findSchemaAge, type SchemaAge } from './migrate.js';
 

@@ -5,9 +5,8 @@ import type { Statements } from '../database/client.js';
 import { and, eq, or, type PgUpdateSetSource, type SQL, sql } from '../database/drizzle.js';
 import { isUniqueViolation } from '../database/errors.js';
 import { posts } from '../schema.js';
-import type { PostFields } from './post-creation.js';
+import { freeSlug, type PostFields, type Slug, slugAsGiven, slugOfTitle } from './post-creation.js';
 import { type PostRevision, type PostVersion, postColumns, toIsoTime, toPost } from './post-rows.js';
-import { freeSlug, type Slug, slugAsGiven, slugOfTitle } from './slug.js';
 
 /** The fields to change; absent ones stay. */
 export interface PostChanges extends Partial<Omit<PostFields, 'slug'>> {

@@ -16,7 +16,15 @@ import {
   type WriteCondition,
   whyUnchanged,
 } from './post-changes.js';
-import { findFirst, insertPost, type PostFields, type PostRequest, toValues } from './post-creation.js';
+import {
+  findFirst,
+  insertPost,
+  type PostFields,
+  type PostRequest,
+  slugAsGiven,
+  slugOfTitle,
+  toValues,
+} from './post-creation.js';
 import {
   endsOf,
   findsNothing,
@@ -33,7 +41,6 @@ import {
   toSummary,
 } from './post-lists.js';
 import { buildOnce, type PostVersion, postColumns, toIsoTime, toPost } from './post-rows.js';
-import { slugAsGiven, slugOfTitle } from './slug.js';
 
 /** A page of what people read, and what its list has beyond it. */
 export interface SummaryPage {

@@ -13,7 +13,7 @@ import { cp } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { withLock } from '../lock.js';
-import { type Account, canReach } from './account.js';
+import { type Account, canReach } from './postmaster-process.js';
 
 // Only root can write below it, so no other user can place a program there that root would start.
 const defaultRootFolder = '/var/lib/quillgate';

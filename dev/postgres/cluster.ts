@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { type Account, changeOwner, pathFromInside } from './account.js';
+import { type Account, changeOwner, pathFromInside } from './postmaster-process.js';
 
 /** The one role of the cluster, its superuser. */
 export const roleName = 'quillgate';

@@ -1,12 +1,11 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { withLock } from '../lock.js';
-import { accountFor, assertWritable } from './account.js';
 import { findBinaries } from './binaries.js';
 import { ensureCluster, type Installation, roleName } from './cluster.js';
 import { createDatabase } from './database.js';
 import { startOrAdopt } from './postmaster.js';
-import { markOf, stopPostmaster, whenEnded } from './postmaster-process.js';
+import { accountFor, assertWritable, markOf, stopPostmaster, whenEnded } from './postmaster-process.js';
 
 const databaseName = 'quillgate';
 

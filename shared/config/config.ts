@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { z } from 'zod';
+import { providerIds } from '../contracts/contract.js';
 import { addressVariables } from './address-variables.js';
-import { apiVariables } from './api-variables.js';
-import { missingVariables, type Program } from './requirements.js';
-import { tracingVariables } from './tracing-variables.js';
+import { apiVariables, tracingVariables } from './api-variables.js';
+import { credentialVariables, hasCredentials, isBesideReal, isSimulated } from './provider-credentials.js';
 import { choice, milliseconds } from './variable-types.js';
 import { workerVariables } from './worker-variables.js';
 
@@ -81,3 +81,48 @@ export const namesSet = (config: Config): ReadonlySet<string> =>
 
 /** Owner of a token, and so author of its posts, when none was named. */
 export const defaultOwner = ({ CHAT_USERNAME }: Config): string => CHAT_USERNAME ?? 'blog';
+
+/** The programs that read the configuration. Each requires other variables; `command`, `start`, `config` none. */
+export type Program = 'api' | 'worker' | 'migrate' | 'command' | 'start' | 'config';
+
+/** The missing requirements of a program, given the variables that have a value, and their names. */
+const missingVariables = (program: Program, ...facts: Parameters<Missing>): string[] =>
+  missing[program](...facts);
+
+type Missing = (names: ReadonlySet<string>, values: Readonly<Record<string, string | undefined>>) => string[];
+
+const missingStore: Missing = (names) =>
+  names.has('REDIS_URL') || names.has('DATABASE_URL')
+    ? []
+    : ['REDIS_URL or DATABASE_URL: one of them must say where the queue lives (npm start brings its own)'];
+
+const missingDatabase: Missing = (names) =>
+  names.has('DATABASE_URL')
+    ? []
+    : ['DATABASE_URL: must be set, it holds the blog, users and tokens (npm start brings its own)'];
+
+const halfUsers: Missing = (names) =>
+  [
+    ['CHAT_USERNAME', 'CHAT_PASSWORD'],
+    ['ADMIN_USERNAME', 'ADMIN_PASSWORD'],
+  ].flatMap((pair) => {
+    const [unset, ...more] = pair.filter((name) => !names.has(name));
+    return unset === undefined || more.length > 0
+      ? []
+      : [`${unset}: must be set, as ${pair.join(' and ')} belong together`];
+  });
+
+const missingProvider: Missing = (names, { WORKER_PROVIDERS }) => {
+  const ids = providerIds.filter((id) => !WORKER_PROVIDERS || WORKER_PROVIDERS.includes(id));
+  if (isBesideReal(names) || ids.some((id) => hasCredentials(names, id) || isSimulated(names, id))) return [];
+  return ids.map((id) => `${credentialVariables[id]}: must be set to run a pool of ${id}`);
+};
+
+const missing: Record<Program, Missing> = {
+  start: () => [],
+  config: () => [],
+  command: () => [],
+  migrate: missingDatabase,
+  api: (...facts) => [...missingDatabase(...facts), ...halfUsers(...facts)],
+  worker: (...facts) => [...missingStore(...facts), ...missingProvider(...facts)],
+};

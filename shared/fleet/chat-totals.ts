@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type ProviderId, providerIds } from '../contracts/contract.js';
 import type { FleetFailing } from '../contracts/fleet-contract.js';
 import type { FleetChats } from '../contracts/history.js';
-import type { EndedChats } from '../protocol/ended-chats.js';
+import type { EndedChats } from '../protocol/stored-chat.js';
 
 /** With fewer chats, some that fail by chance, or one caller's, would count for the provider. */
 const minChats = 10;

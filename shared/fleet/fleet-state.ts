@@ -2,9 +2,8 @@ import { type ProviderId, providerIds } from '../contracts/contract.js';
 import type { Fleet, FleetProvider, FleetQueue } from '../contracts/fleet-contract.js';
 import type { Sample } from '../contracts/history.js';
 import { type QueueDepth, type QueueStore, reasonOf } from '../queue/queue-store.js';
-import { release } from '../runtime/release.js';
-import { singleFlight } from '../runtime/single-flight.js';
-import { withTimeout } from '../runtime/with-timeout.js';
+import { release } from '../runtime/program.js';
+import { singleFlight, withTimeout } from '../runtime/retry.js';
 import { describeProviders } from './fleet.js';
 import type { Heartbeats } from './heartbeats.js';
 

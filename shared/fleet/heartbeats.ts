@@ -1,7 +1,7 @@
 import type { ProviderId } from '../contracts/contract.js';
 import type { FleetWorker } from '../contracts/fleet-contract.js';
-import type { EndedChats } from '../protocol/ended-chats.js';
 import type { PoolHeartbeat } from '../protocol/messages.js';
+import type { EndedChats } from '../protocol/stored-chat.js';
 import { ChatTotals } from './chat-totals.js';
 import { describeWorker } from './fleet-worker.js';
 

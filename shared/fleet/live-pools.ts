@@ -1,9 +1,11 @@
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
+import type { ConcurrencySuggestion } from '../contracts/fleet-contract.js';
 import { Failure } from '../failures.js';
 import { isModelAllowed } from '../models/model-names.js';
-import type { ModelBreaker, PoolHeartbeat } from '../protocol/messages.js';
+import { type ModelBreaker, type PoolHeartbeat, topics } from '../protocol/messages.js';
+import { type PoolOverrides, type ProviderSettings, settingsRecordSchema } from '../protocol/settings.js';
+import type { Relay } from '../queue/relay.js';
 import { type HeardPool, type Heartbeats, silence } from './heartbeats.js';
-import { FleetSettings } from './live-settings.js';
 import { estimateWaitMs, type LivePool, type NewJobPosition } from './wait-estimate.js';
 
 /** The user and the kind of a job: each provider has its own shares of users, and its asynchronous chats others. */
@@ -187,3 +189,80 @@ export const modelFailing = ({ provider, model }: Target, retryAfterMs: number):
       detail: `${provider}/${model} is failing; the next try is in ${Math.ceil(retryAfterMs / 1000)} s.`,
     }),
   });
+
+const none: PoolOverrides = {};
+
+/** The settings that operators have made for each provider, as far as this API process knows. */
+export class FleetSettings {
+  readonly #records = new Map<ProviderId, ProviderSettings>();
+
+  /** Takes over what is published from now on. */
+  follow(relay: Pick<Relay, 'subscribe'>): Promise<void> {
+    return relay.subscribe(topics.allSettings, settingsRecordSchema, (record) => this.apply(record));
+  }
+
+  /** Takes over the settings unless those that are known are as new or newer. */
+  apply(record: ProviderSettings): void {
+    const known = this.#records.get(record.provider);
+    if (known === undefined || record.version > known.version) this.#records.set(record.provider, record);
+  }
+
+  /** The settings that replace the environment; empty for a provider without any. */
+  of(provider: ProviderId): PoolOverrides {
+    return this.#records.get(provider)?.overrides ?? none;
+  }
+
+  recordOf(provider: ProviderId): ProviderSettings | undefined {
+    return this.#records.get(provider);
+  }
+}
+
+type Stats = NonNullable<PoolHeartbeat['service']>;
+
+/** Fewer say nothing of how many there will be. */
+const minJobs = 30;
+/** Five minutes, of which the oldest ten seconds may be forgotten: a load that has just begun says too little. */
+const minOverMs = 290_000;
+/** Arrivals come in bursts: at the mean itself a queue would grow without end. */
+const headroom = 1.3;
+/** A valid setting, for every heartbeat. */
+const maxConcurrency = 1_000_000;
+
+/**
+ * The concurrency that a provider's live workers need by Little's law. Undefined while too few jobs have ended, in the
+ * first five minutes, and where more jobs are in flight than it would allow.
+ */
+export function suggestConcurrency(heartbeats: readonly PoolHeartbeat[]): ConcurrencySuggestion | undefined {
+  const all = heartbeats.flatMap(({ service }) => service ?? []);
+  const sum = (pick: (stats: Stats) => number) => all.reduce((total, stats) => total + pick(stats), 0);
+  const jobs = sum(({ count }) => count);
+  const overMs = Math.max(0, ...all.map((stats) => stats.overMs));
+  if (jobs < minJobs || overMs < minOverMs) return undefined;
+  const mean = (pick: (stats: Stats) => number) => sum((stats) => stats.count * pick(stats)) / jobs;
+  const meanMs = mean((stats) => stats.meanMs);
+  const endedPerSecond = sum(({ count, overMs }) => count / overMs) * 1000;
+  const arrivalsPerSecond = Math.max(0, endedPerSecond + growthPerSecond(heartbeats));
+  const wanted = Math.ceil(arrivalsPerSecond * (meanMs / 1000) * headroom);
+  const concurrency = Math.max(1, Math.min(wanted, maxConcurrency));
+  const perWorker = Math.ceil(concurrency / heartbeats.length);
+  if (heartbeats.some(({ inFlight }) => inFlight > perWorker)) return undefined;
+  return {
+    concurrency,
+    perWorker,
+    arrivalsPerSecond: Number(arrivalsPerSecond.toPrecision(3)),
+    meanMs: Math.round(meanMs),
+    p50Ms: Math.round(mean(({ p50Ms }) => p50Ms)),
+    p99Ms: Math.max(...all.map(({ p99Ms }) => p99Ms)),
+    jobs,
+    overMs,
+  };
+}
+
+/** The growth of the queue in a second, by the worker that has run longest: all see the same queue. */
+function growthPerSecond(heartbeats: readonly PoolHeartbeat[]): number {
+  const [longest] = heartbeats.toSorted((a, b) => (b.service?.overMs ?? 0) - (a.service?.overMs ?? 0));
+  const { waitingBefore, overMs = 1 } = longest?.service ?? {};
+  if (longest === undefined || waitingBefore === undefined) return 0;
+  const waiting = longest.waiting + (longest.waitingAsync ?? 0);
+  return ((waiting - waitingBefore) / overMs) * 1000;
+}

@@ -6,7 +6,7 @@ import {
   countUpTo,
   type ShareLevel,
   type WaitingByLevel,
-} from '../queue/priority.js';
+} from '../queue/add-attempt.js';
 
 /** The limits of all pools of a provider together. */
 export type QueueLimits = Pick<PoolOverrides, 'globalConcurrency' | 'rate'>;

@@ -1,6 +1,6 @@
 import { providerIds } from '../contracts/contract.js';
 import { failureCodes } from '../failures.js';
-import { release } from '../runtime/release.js';
+import { release } from '../runtime/program.js';
 
 /** A metric, from which `docs/metrics.md` is generated. Labels have only these values, never one that a caller sent. */
 export interface MetricDefinition {

@@ -2,10 +2,17 @@ import type { ProviderId } from '../contracts/contract.js';
 import { isObject } from '../json/json.js';
 import type { Tool } from './model-parameters.js';
 import { providerModels } from './provider-models.js';
-import { childOf, type Json, keywords, maxDepth, UnfitSchema } from './schema-bounds.js';
+import {
+  childOf,
+  type Json,
+  keywords,
+  maxDepth,
+  UnfitSchema,
+  unite,
+  withReferredRoot,
+} from './schema-bounds.js';
 import { any, type Dialect, isChoice, type Taking } from './schema-dialects.js';
 import { toCurrentDraft } from './schema-drafts.js';
-import { unite, withReferredRoot } from './schema-rewrites.js';
 
 /** For the text of a reply, for the arguments of a tool that is `strict`, and for those of any other tool. */
 export type SchemaUse = 'format' | 'strict-tool' | 'tool';

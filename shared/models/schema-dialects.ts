@@ -1,5 +1,4 @@
-import type { Json } from './schema-bounds.js';
-import { separateNull, unite, withItems, withoutEmptyText } from './schema-rewrites.js';
+import { type Json, separateNull, unite, withItems, withoutEmptyText } from './schema-bounds.js';
 
 /** Which keywords of JSON Schema each provider takes. */
 

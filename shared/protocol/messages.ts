@@ -3,12 +3,11 @@ import { providerIds } from '../contracts/contract.js';
 import { turnSchema } from '../conversation.js';
 import { modelParametersSchema } from '../models/model-parameters.js';
 import { attemptSchema } from './attempts.js';
-import type { WrittenContent } from './chat-content.js';
-import { versionOf } from './chat-content.js';
-import { endedChatsSchema } from './ended-chats.js';
+import { versionOf, type WrittenContent } from './chat-content.js';
 import { jsonText } from './json-text.js';
 import { configuredSchema } from './settings.js';
-import { besideVersion, eachOf, version } from './version.js';
+import { endedChatsSchema } from './stored-chat.js';
+import { besideVersion, eachOf, version, writtenVersion } from './version.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
@@ -273,3 +272,20 @@ export const topics = {
   /** One topic for all workers: it goes by Redis' publish and subscribe, which is used without patterns. */
   processes: 'processes',
 } as const;
+
+/** The users who were removed lately, whose jobs may still be queued: a record in the queue's store. */
+const removedUsersSchema = z.object({ v: version, users: z.array(z.string()) });
+
+/** The key of the record. */
+export const removedUsersKey = 'users.removed';
+
+/** At most this many ids are recorded; workers remember those that they have read before. */
+const maxRecorded = 1000;
+
+/** The record as text, with the ids that came last; `decodeRemovedUsers` reads it back. */
+export const encodeRemovedUsers = (ids: readonly string[]): string =>
+  JSON.stringify({ v: writtenVersion, users: ids.slice(-maxRecorded) });
+
+/** The ids of the users; none where there is no record, or one that this release cannot read. */
+export const decodeRemovedUsers = (text: string | undefined): string[] =>
+  jsonText(removedUsersSchema).safeParse(text).data?.users ?? [];

@@ -1,6 +1,5 @@
 import type { Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../contracts/contract.js';
-import type { EndedChats } from '../protocol/ended-chats.js';
 import {
   type ChatJobPayload,
   type PoolHeartbeat,
@@ -8,8 +7,9 @@ import {
   queueName,
   topics,
 } from '../protocol/messages.js';
+import type { EndedChats } from '../protocol/stored-chat.js';
 import type { Log } from '../runtime/log.js';
-import { withTimeout } from '../runtime/with-timeout.js';
+import { withTimeout } from '../runtime/retry.js';
 import type { QueueStore } from './queue-store.js';
 import { openRelay, type Relay } from './relay.js';
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jobRecordTtlMs } from '../protocol/messages.js';
 import type { Log } from '../runtime/log.js';
-import { withTimeout } from '../runtime/with-timeout.js';
+import { withTimeout } from '../runtime/retry.js';
 import { closeQueues, openQueues } from './channels.js';
 import type { QueueStore } from './queue-store.js';
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { isNewer } from '../protocol/version.js';
 import type { Log } from '../runtime/log.js';
-import { withTimeout } from '../runtime/with-timeout.js';
+import { withTimeout } from '../runtime/retry.js';
 import type { QueueStore } from './queue-store.js';
 
 /**

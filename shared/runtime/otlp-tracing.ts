@@ -21,9 +21,9 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Config } from '../config/config.js';
 import type { Log } from './log.js';
-import { release } from './release.js';
+import { release } from './program.js';
+import { withTimeout } from './retry.js';
 import type { TraceSpan, Tracing, TracingDeps } from './tracing.js';
-import { withTimeout } from './with-timeout.js';
 
 /** Longer values are cut: no name or code is as long. */
 const maxValueLength = 256;

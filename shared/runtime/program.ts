@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import manifest from '../../package.json' with { type: 'json' };
 import { ConfigError, type Environment, readEnvironment } from '../config/config.js';
 import { unknownVariables } from '../config/unknown-variables.js';
 import { stackFrames } from './log.js';
@@ -65,3 +66,6 @@ export type ParentMessage = { type: 'listening'; port: number } | { type: 'ready
 export function notifyParent(message: ParentMessage): void {
   if (process.connected) process.send?.(message);
 }
+
+/** The release of Quillgate; the version of the API, in the OpenAPI document, is a different one. */
+export const release: string = manifest.version;

@@ -1,3 +1,4 @@
+import { setTimeout as delayFor } from 'node:timers/promises';
 import pRetry, { type Options } from 'p-retry';
 import { givenFields } from '../json/json.js';
 
@@ -74,5 +75,47 @@ function optionsOfPRetry(options: RetryOptions): Options {
       options.onFailure?.(failure);
       return true;
     },
+  };
+}
+
+/** A store that has not answered by then counts as down, in milliseconds. */
+export const storeTimeoutMs = 2500;
+
+/** Gives the result of the work, or the error of `tooLate` after `ms` milliseconds; the work itself goes on. */
+export function withTimeout<T>(ms: number, work: Promise<T>, tooLate = noAnswer): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(tooLate()), ms);
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer));
+}
+
+const noAnswer = (): Error => new Error('no answer in time');
+
+interface SingleFlightOptions {
+  apartMs: number;
+  /** Waits for so many milliseconds. */
+  delay?: (ms: number) => Promise<unknown>;
+}
+
+/**
+ * Shares one run of the work among all callers that ask during it. Runs begin at least `apartMs` milliseconds apart,
+ * and a caller in between waits for the next, so the load does not grow with the number of callers.
+ */
+export function singleFlight<T>(
+  work: () => Promise<T>,
+  { apartMs, delay = delayFor }: SingleFlightOptions,
+): () => Promise<T> {
+  let underWay: Promise<T> | undefined;
+  let notBefore = 0;
+  const run = async (): Promise<T> => {
+    const earlyMs = notBefore - performance.now();
+    if (earlyMs > 0) await delay(earlyMs);
+    notBefore = performance.now() + apartMs;
+    return work();
+  };
+  return () => {
+    underWay ??= run().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
   };
 }

@@ -1,6 +1,14 @@
+import type { ConnectionOptions } from 'node:tls';
 import { givenFields } from '../json/json.js';
-import { type RedisTls, redisTlsOf } from './redis-tls.js';
-import { decodePart, parametersOf, readPort, refuseParameters, StoreUrlError } from './store-url-parts.js';
+import {
+  authorities,
+  decodePart,
+  ownCertificate,
+  parametersOf,
+  readPort,
+  refuseParameters,
+  StoreUrlError,
+} from './store-url-parts.js';
 
 /**
  * The only parser of `REDIS_URL`:
@@ -20,7 +28,7 @@ export interface RedisNode {
   readonly port: number;
 }
 
-export interface RedisCredentials {
+interface RedisCredentials {
   readonly username?: string;
   readonly password?: string;
 }
@@ -163,4 +171,32 @@ function readDatabase(path: string): number {
 function readPrefix(prefix: string | undefined): string | undefined {
   if (prefix === undefined || /^[\w.-]{1,64}$/.test(prefix)) return prefix;
   throw new StoreUrlError('must have as prefix up to 64 letters, digits and . _ -');
+}
+
+/** The TLS options of a Redis URL, by PostgreSQL's parameters; certificates are verified in full by default. */
+export type RedisTls = Pick<
+  ConnectionOptions,
+  'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'checkServerIdentity'
+>;
+
+const modes = ['verify-full', 'verify-ca', 'no-verify'] as const;
+
+/** The options for `tls.connect`, undefined for no TLS. Reads the named files. Throws `StoreUrlError`. */
+function redisTlsOf(parameters: ReadonlyMap<string, string>, isEncrypted: boolean): RedisTls | undefined {
+  if (!isEncrypted) {
+    if (['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => parameters.has(name)))
+      throw new StoreUrlError(
+        'must begin with rediss for TLS: without it sslmode and certificates mean nothing',
+      );
+    return undefined;
+  }
+  const mode = modes.find((name) => name === (parameters.get('sslmode') ?? 'verify-full'));
+  if (mode === undefined) throw new StoreUrlError(`must have as sslmode one of ${modes.join(', ')}`);
+  return {
+    ...authorities(parameters.get('sslrootcert')),
+    ...ownCertificate(parameters),
+    rejectUnauthorized: mode !== 'no-verify',
+    // Servers given by address often have a certificate for a name.
+    ...(mode === 'verify-ca' && { checkServerIdentity: () => undefined }),
+  };
 }

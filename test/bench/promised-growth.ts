@@ -1,5 +1,5 @@
 import postgres from 'postgres';
-import { expectedVersions } from '../../api/blog/post-etag.js';
+import { expectedVersions } from '../../api/blog/post-representations.js';
 import { readDataUrl } from '../../api/chat-apis/openai-chat/images.js';
 import { preferenceOf } from '../../api/http/prefer.js';
 import { readMarkdown } from '../../cli/posts/markdown-file.js';

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { routes } from '../../console/routes.ts';
+import { routes } from '../../console/app.tsx';
 import { findFaults, looks, takePicture, type Visit, visit } from './support/browser.js';
 import { findChromium } from './support/chromium.js';
 import { admin, openView, useConsole } from './support/console.js';

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { apiVariables } from '../../shared/config/api-variables.js';
+import { apiVariables, tracingVariables } from '../../shared/config/api-variables.js';
 import { environmentSchema } from '../../shared/config/config.js';
-import { tracingVariables } from '../../shared/config/tracing-variables.js';
 import { workerVariables } from '../../shared/config/worker-variables.js';
 import { providerIds } from '../../shared/contracts/contract.js';
 

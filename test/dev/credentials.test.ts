@@ -1,7 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { startCredentials } from '../../dev/credentials.js';
+import { startCredentials } from '../../dev/stores.js';
 import { parseConfig } from '../../shared/config/config.js';
 import { makeFolder } from '../support/folders.js';
 

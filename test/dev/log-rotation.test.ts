@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { rotateLog } from '../../dev/log-rotation.js';
+import { rotateLog } from '../../dev/child-program.js';
 import { makeFolder } from '../support/folders.js';
 
 let folder: string;

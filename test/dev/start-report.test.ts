@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { StartReport } from '../../dev/banner.js';
 import type { Stages } from '../../dev/stages.js';
-import { StartReport } from '../../dev/start-report.js';
 
 function reportWith(addresses: { DATABASE_URL?: string; REDIS_URL?: string } = {}) {
   const said: string[] = [];

@@ -2,8 +2,8 @@ import { chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, statSync } fr
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { accountFor, canReach } from '../../dev/postgres/account.js';
 import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
+import { accountFor, canReach } from '../../dev/postgres/postmaster-process.js';
 import { makeFolder } from '../support/folders.js';
 import { run, serverProcesses } from './support/server-facts.js';
 import { spawnStarter } from './support/starter-process.js';

@@ -12,7 +12,7 @@ import { Failure } from '../../shared/failures.js';
 import { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../shared/fleet/live-pools.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { countAll } from '../../shared/queue/priority.js';
+import { countAll } from '../../shared/queue/add-attempt.js';
 import { command } from './attached.js';
 import { userNamed } from './identities.js';
 import { countOwnTimers } from './own-timers.js';

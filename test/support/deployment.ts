@@ -5,7 +5,7 @@ import { expect, vi } from 'vitest';
 import { type ChildProgram, startChild } from '../../dev/child-program.js';
 import { type Simulator, startSimulator } from '../../dev/simulator/server.js';
 import { type Message, providerIds } from '../../shared/contracts/contract.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 import { type CanaryWatch, promptCanary, providerKeys, watchForCanaries } from './canaries.js';
 import { patience, patienceMs } from './patience.js';
 import { simulatorEnvironment } from './simulator-environment.js';

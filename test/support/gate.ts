@@ -1,6 +1,6 @@
 import { Gate, type GateOptions } from '../../workers/gate/gate.js';
 import { RefusedParts } from '../../workers/job/refused-parts.js';
-import { RetryBudget } from '../../workers/job/retry-budget.js';
+import { RetryBudget } from '../../workers/job/retry.js';
 
 interface OpenGate {
   gate: Gate;

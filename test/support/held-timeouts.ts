@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { withTimeout } from '../../shared/runtime/retry.js';
 
 /** Stands in for `withTimeout`: what is waited for is given up once the test has let enough time elapse. */
 export function heldTimeouts() {

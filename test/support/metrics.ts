@@ -1,6 +1,6 @@
 import { openInstruments } from '../../shared/metrics/instruments.js';
 import { apiMetrics, workerMetrics } from '../../shared/metrics/metrics.js';
-import { CallRecord } from '../../workers/pool/call-record.js';
+import { CallRecord } from '../../workers/pool/backlog.js';
 import { PoolMetrics } from '../../workers/pool/pool-metrics.js';
 
 /** Metrics for tests that do not look at them. */

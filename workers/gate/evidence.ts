@@ -2,8 +2,7 @@ import { Failure } from '../../shared/failures.js';
 import { callErrorOf, refusesCredentials } from '../providers/errors/error-classification.js';
 import type { Ending } from './breaker.js';
 import type { CallEnd, Rule } from './breakers.js';
-import { Cancelled, CutForFallback } from './ends.js';
-import { MovingMean } from './moving-mean.js';
+import { Cancelled, CutForFallback } from './gated-call.js';
 
 interface Times {
   /** The longest call there can be, in milliseconds. */
@@ -128,3 +127,20 @@ const refusals: ReadonlySet<string> = new Set([
   'context_length_exceeded',
   'content_blocked',
 ]);
+
+/** It follows the last few dozen values. */
+const weight = 1 / 20;
+
+/** A moving mean; undefined before the first value. */
+export class MovingMean {
+  #value: number | undefined;
+
+  get value(): number | undefined {
+    return this.#value;
+  }
+
+  record(next: number): void {
+    const mean = this.#value;
+    this.#value = mean === undefined ? next : mean + (next - mean) * weight;
+  }
+}

@@ -4,9 +4,8 @@ import type { ModelBreaker } from '../../shared/protocol/messages.js';
 import { callErrorOf } from '../providers/errors/error-classification.js';
 import type { Breaker, BreakerState } from './breaker.js';
 import { Breakers, type OwnBreaker, type Rule } from './breakers.js';
-import { NotBegun } from './ends.js';
 import { accountRule, failuresRule, limitsRule, maxAskedOfDayMs, unlimitedAfterMs } from './evidence.js';
-import type { Concerns, GateChange, GatedCall, Pass } from './gated-call.js';
+import { type Concerns, type GateChange, type GatedCall, NotBegun, type Pass } from './gated-call.js';
 import type { ImageRoom } from './image-room.js';
 import { WaitingRoom } from './waiting-room.js';
 

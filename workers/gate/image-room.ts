@@ -1,4 +1,4 @@
-import { Tally } from '../../shared/runtime/tally.js';
+import { Tally } from '../../shared/runtime/semaphore.js';
 import type { GatedCall } from './gated-call.js';
 
 /** A call that begins has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */

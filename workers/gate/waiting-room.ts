@@ -1,7 +1,6 @@
 import { Failure } from '../../shared/failures.js';
-import { Tally } from '../../shared/runtime/tally.js';
-import { NotBegun } from './ends.js';
-import type { Concerns, GatedCall } from './gated-call.js';
+import { Tally } from '../../shared/runtime/semaphore.js';
+import { type Concerns, type GatedCall, NotBegun } from './gated-call.js';
 import type { ImageRoom } from './image-room.js';
 
 interface WaitingRoomOptions {

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Delta, WrittenDeltas } from '../../shared/protocol/deltas.js';
 import { topics } from '../../shared/protocol/messages.js';
-import type { Mark } from '../../shared/protocol/parts.js';
+import type { Delta, Mark, WrittenDeltas } from '../../shared/protocol/parts.js';
 import { partsVersion, reasoningVersion, writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';

@@ -3,7 +3,7 @@ import { Failure } from '../../shared/failures.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
 import { givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
-import { Cancelled } from '../gate/ends.js';
+import { Cancelled } from '../gate/gated-call.js';
 import { type Call, firstCall, type Next, startOf } from './call.js';
 import { toModelRequest } from './model-request.js';
 import type { NextAttempts } from './next-attempt.js';

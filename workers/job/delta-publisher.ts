@@ -1,7 +1,7 @@
 import type { Target } from '../../shared/contracts/contract.js';
 import { versionOf } from '../../shared/protocol/chat-content.js';
-import type { Resend } from '../../shared/protocol/deltas.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { Resend } from '../../shared/protocol/parts.js';
 import { reasoningVersion } from '../../shared/protocol/version.js';
 import { ApiLink, type ApiLinkDeps } from './api-link.js';
 import { DeltaStream } from './delta-stream.js';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Target } from '../../shared/contracts/contract.js';
-import { type Delta, type Resend, sliceText } from '../../shared/protocol/deltas.js';
-import type { Mark } from '../../shared/protocol/parts.js';
+import { type Delta, type Mark, type Resend, sliceText } from '../../shared/protocol/parts.js';
 import { type ApiLink, type DeltaSource, lengthOf } from './api-link.js';
 import type { CallProgress } from './call.js';
 

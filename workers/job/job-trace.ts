@@ -2,7 +2,7 @@ import type { ProviderId } from '../../shared/contracts/contract.js';
 import { providerModels } from '../../shared/models/provider-models.js';
 import { queueName } from '../../shared/protocol/messages.js';
 import { nextOf } from '../../shared/protocol/outcome.js';
-import { describeJob } from '../../shared/queue/job-spans.js';
+import { describeJob } from '../../shared/queue/add-attempt.js';
 import { HandedBack } from '../../shared/queue/queue-store.js';
 import type { SpanAttributes, TraceSpan, Tracing } from '../../shared/runtime/tracing.js';
 import type { ProviderReply } from '../providers/provider.js';

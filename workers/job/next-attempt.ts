@@ -10,9 +10,8 @@ import { addNextAttempt } from '../../shared/queue/add-attempt.js';
 import { type Queues, queueOf } from '../../shared/queue/channels.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { retry } from '../../shared/runtime/retry.js';
-import { storeTimeoutMs, withTimeout } from '../../shared/runtime/with-timeout.js';
-import { Cancelled, LockLost } from '../gate/ends.js';
+import { retry, storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
+import { Cancelled, LockLost } from '../gate/gated-call.js';
 import { startOf } from './call.js';
 import type { QueuedJob, RunningJob } from './running-job.js';
 

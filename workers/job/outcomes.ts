@@ -4,7 +4,7 @@ import { workCodes } from '../../shared/metrics/metrics.js';
 import type { EndedAttempt } from '../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
-import { Cancelled, LockLost } from '../gate/ends.js';
+import { Cancelled, LockLost } from '../gate/gated-call.js';
 import {
   callErrorOf,
   providerErrorOf,

@@ -1,12 +1,13 @@
+import { LRUCache } from 'lru-cache';
 import { Failure } from '../../shared/failures.js';
 import { hints, type ModelParameters } from '../../shared/models/model-parameters.js';
+import { Tally } from '../../shared/runtime/semaphore.js';
 import { callErrorOf, refusesCredentials } from '../providers/errors/error-classification.js';
 import type { Refusal } from '../providers/errors/refusals.js';
 import type { ProviderReply } from '../providers/provider.js';
 import { type Call, longestPatienceMs, type Next, patienceFor, retryOf } from './call.js';
 import { keyOf, mayOmit, narrow, type Omittable } from './model-request.js';
 import type { RefusedParts } from './refused-parts.js';
-import type { RetryBudget } from './retry-budget.js';
 
 const minPauseMs = 100;
 const maxPauseMs = 400;
@@ -178,4 +179,39 @@ function pauseBeforeRetry(error: unknown, { progress, chatJob }: Call): number |
   const jitteredMs = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
   // With a `Retry-After` of 0, or a date in the past, all jobs would otherwise retry at once.
   return Math.max(jitteredMs, (error.facts.retryAfterMs ?? 0) + Math.random() * 100);
+}
+
+const attemptsPerRetry = 10;
+const maxSaved = 20 * attemptsPerRetry;
+/** A model that was retried so many others ago begins with a whole budget again. */
+const maxModels = 200;
+
+/**
+ * Keeps the retries of each model to a share of its traffic, so that a failing model does not get twice the calls of a
+ * healthy one: one retry for every ten first attempts. It starts with 20, and saves at most 20. No user may spend more
+ * than is then left for the others, so one user alone gets half. All who have no name count as one.
+ */
+export class RetryBudget {
+  /** Budgets of models that a retry was made at: names that callers make up take no room. */
+  readonly #models = new LRUCache<string, { earned: number; spent: Tally }>({ max: maxModels });
+
+  /** To be called once for every first attempt. */
+  earn(model: string, user = ''): void {
+    const budget = this.#models.get(model);
+    if (budget === undefined) return;
+    budget.earned = Math.min(maxSaved, budget.earned + 1);
+    if (budget.earned === maxSaved) budget.spent = new Tally();
+    else if (budget.spent.of(user) > 0) budget.spent.add(user, -1);
+  }
+
+  /** Takes one retry out of the budget; false when there is none for this user. */
+  spend(model: string, user = ''): boolean {
+    const budget = this.#models.get(model) ?? { earned: maxSaved, spent: new Tally() };
+    const left = budget.earned - attemptsPerRetry;
+    if (left < budget.spent.of(user) + attemptsPerRetry) return false;
+    budget.earned = left;
+    budget.spent.add(user, attemptsPerRetry);
+    this.#models.set(model, budget);
+    return true;
+  }
 }

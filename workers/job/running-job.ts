@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { isObject } from '../../shared/json/json.js';
-import { LockLost } from '../gate/ends.js';
+import { LockLost } from '../gate/gated-call.js';
 import type { CallProgress } from './call.js';
 import type { DeltaStream } from './delta-stream.js';
 import type { JobTrace } from './job-trace.js';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Cancel } from '../../shared/protocol/messages.js';
-import { Cancelled } from '../gate/ends.js';
+import { Cancelled } from '../gate/gated-call.js';
 import { chatIdOf, type QueuedJob, type RunningJob } from './running-job.js';
 
 /** How busy a pool is. */

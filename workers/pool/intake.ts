@@ -6,28 +6,27 @@ import { withoutContent } from '../../shared/protocol/chat-content.js';
 import { type ChatJob, type ChatJobPayload, chatJobSchema } from '../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
 import { isNewer } from '../../shared/protocol/version.js';
-import { removeTexts } from '../../shared/queue/job-texts.js';
+import { removeTexts } from '../../shared/queue/blobs.js';
 import { aroundJobs } from '../../shared/queue/patches/process-job.js';
-import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { HandedBack, type QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
-import { NotBegun } from '../gate/ends.js';
+import { NotBegun } from '../gate/gated-call.js';
 import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
 import type { DeltaStream } from '../job/delta-stream.js';
 import { JobTrace } from '../job/job-trace.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { describeOutcome, type JobEnd } from '../job/outcomes.js';
-import type { ReplyPublisher } from '../job/reply-publisher.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
 import type { RunningJobs } from '../job/running-jobs.js';
+import type { ReplyPublisher } from '../job/stored-results.js';
 import { describeFailure } from '../providers/errors/error-classification.js';
 import type { Provider } from '../providers/provider.js';
 import type { Backlog } from './backlog.js';
 import type { LiveSettings } from './live-settings.js';
 import type { LockRenewal } from './lock-renewal.js';
 import type { PoolMetrics } from './pool-metrics.js';
-import { handBack, pauseFor, type RequeuableJob } from './requeue.js';
 
 interface IntakeDeps {
   provider: Pick<Provider, 'id'>;
@@ -221,3 +220,29 @@ const describeLimit = ({ facts: { limit } }: Failure, provider: ProviderId): obj
   limit ? { limitMs: limit.ms, variable: variableOf(provider, limit.setting) } : {};
 
 const namesOf = ({ id: jobId, facts: { user } }: RunningJob) => ({ jobId, user });
+
+/** The part of BullMQ's job that is needed to put it back into its queue. */
+interface RequeuableJob extends QueuedJob {
+  moveToWait(token?: string): Promise<unknown>;
+  moveToDelayed(timestamp: number, token?: string): Promise<unknown>;
+}
+
+const minPauseMs = 200;
+const maxPauseMs = 5000;
+
+/** The pause of a job that other workers may not be able to do either, in milliseconds; it grows with the job's age. */
+export const pauseFor = ({ timestamp }: QueuedJob, now: number): number =>
+  // PostgreSQL accepts whole milliseconds only.
+  Math.min(maxPauseMs, Math.max(minPauseMs, Math.round((now - timestamp) / 2)));
+
+/** Puts a job back into its queue, for any worker to take after the pause. Throws `HandedBack`: it has not stalled. */
+export async function handBack(
+  job: RequeuableJob,
+  token: string,
+  { pauseMs, log }: { pauseMs?: number | undefined; log: Log },
+): Promise<never> {
+  const moving = pauseMs ? job.moveToDelayed(Date.now() + pauseMs, token) : job.moveToWait(token);
+  // Without the store the job's lock expires, and another worker takes it over.
+  await moving.catch((err) => log.debug({ err, jobId: job.id }, 'job not requeued'));
+  throw new HandedBack();
+}

@@ -9,7 +9,7 @@ import { codeOfError, codeOfOutcome, type JobEnd, type WorkCode } from '../job/o
 import type { JobListener, RunningJob } from '../job/running-job.js';
 import type { Load } from '../job/running-jobs.js';
 import type { FinishReason } from '../providers/provider.js';
-import type { CallRecord, CallResult } from './call-record.js';
+import type { CallRecord, CallResult } from './backlog.js';
 
 type Instruments = Omit<WorkerInstruments, 'scrape'>;
 type Calls = Pick<CallRecord, 'record'>;

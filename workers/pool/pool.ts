@@ -8,21 +8,17 @@ import {
 } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { type Queues, queueOf } from '../../shared/queue/channels.js';
-import { withTimeout } from '../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../shared/runtime/retry.js';
 import { Gate, type GateOptions } from '../gate/gate.js';
 import type { GateChange } from '../gate/gated-call.js';
 import type { JobListener } from '../job/running-job.js';
 import type { Provider } from '../providers/provider.js';
-import { Backlog } from './backlog.js';
-import { CallRecord } from './call-record.js';
-import { ClockGuard } from './clock-guard.js';
-import type { Heartbeat } from './heartbeat.js';
+import { Backlog, CallRecord, ServiceTimes } from './backlog.js';
+import { describePool, type Heartbeat } from './heartbeat.js';
 import type { LiveSettings } from './live-settings.js';
 import { PoolMetrics } from './pool-metrics.js';
-import { describePool } from './pool-status.js';
-import { PoolThrottle } from './pool-throttle.js';
+import { ClockGuard, PoolThrottle } from './pool-throttle.js';
 import { type Grace, PoolWorker, type PoolWorkerTools } from './pool-worker.js';
-import { ServiceTimes } from './service-times.js';
 
 interface PoolDeps extends PoolWorkerTools, Pick<GateOptions, 'imageRoom'> {
   provider: Provider;

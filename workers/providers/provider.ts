@@ -1,10 +1,19 @@
+import { createHash, randomUUID } from 'node:crypto';
 import type { ProviderId } from '../../shared/contracts/contract.js';
-import type { Turn } from '../../shared/conversation.js';
+import {
+  isBlank,
+  type Part,
+  type ToolCallPart,
+  type ToolResultPart,
+  type Turn,
+} from '../../shared/conversation.js';
+import type { Filling } from '../../shared/json/json-worker.js';
 import type { ModelParameters, ParameterName } from '../../shared/models/model-parameters.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import type { Mark } from '../../shared/protocol/parts.js';
-import type { withTimeout } from '../../shared/runtime/with-timeout.js';
+import type { withTimeout } from '../../shared/runtime/retry.js';
 import type { AddedPart } from './errors/refusals.js';
+import { toObjectText } from './reply/exact-json.js';
 
 /** A request to a provider. */
 export interface ProviderRequest {
@@ -85,4 +94,77 @@ export interface Provider {
   readonly keepsSystem?: boolean;
   run(request: ProviderRequest, onDelta?: OnDelta): Promise<ProviderReply>;
   close(): void;
+}
+
+/**
+ * Whether the provider is asked to cache the request: where its beginning will most likely be sent again, because an
+ * agent or a conversation goes on. A single question would cost a quarter more for nothing.
+ */
+export const isCached = ({ turns, parameters, omits }: ProviderRequest, promptCache = 'off'): boolean =>
+  promptCache !== 'off' &&
+  !omits?.has('cache') &&
+  (parameters?.tools !== undefined || turns.some(({ role }) => role === 'assistant'));
+
+/** A call's id as this provider takes it: another's may be of any form. Ids only have to match within one request. */
+export const toFittingId = (id: string, pattern: RegExp): string =>
+  pattern.test(id) ? id : `c_${createHash('sha256').update(id).digest('base64url').slice(0, 22)}`;
+
+/**
+ * The arguments of an earlier call as the JSON text of an object, for providers that take nothing else. One that is
+ * none, such as a text that the token limit has cut, is held by an object.
+ */
+export const argumentsOf = ({ arguments: text }: ToolCallPart): string =>
+  toObjectText(text) ?? JSON.stringify({ _invalid: text });
+
+/** The text of a result as Claude takes it: not blank. */
+export const resultText = ({ content }: ToolResultPart): string =>
+  isBlank(content) ? '(no output)' : content;
+
+/** Turns whose calls have ids of nine letters and digits, as Mistral demands: https://github.com/anomalyco/opencode/issues/1680 */
+export const withPlainIds = (turns: readonly Turn[]): Turn[] =>
+  turns.map((turn) =>
+    typeof turn.content === 'string' ? turn : { ...turn, content: turn.content.map(withPlainId) },
+  );
+
+function withPlainId(part: Part): Part {
+  if (part.type === 'tool_call') return { ...part, id: toPlainId(part.id) };
+  return part.type === 'tool_result' ? { ...part, callId: toPlainId(part.callId) } : part;
+}
+
+const toPlainId = (id: string): string =>
+  /^[a-z0-9]{9}$/i.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9);
+
+/**
+ * SDKs write a body in one go, which takes up to two seconds for 32 MiB. So a long request goes through adapter and SDK
+ * with a short word in place of each long text, and its body gets the texts at the end, in a thread (`JsonThread`).
+ */
+export interface StandIns extends Pick<Filling, 'mark' | 'texts'> {
+  readonly turns: readonly Turn[];
+}
+
+/** The shortest text that is replaced: a word for a shorter one would cost more than the text. */
+const minLength = 1024;
+
+/** Adapters ask whether a text is blank, which its word is not. */
+const isLong = (text: string, least: number): boolean => text.length >= least && !isBlank(text);
+
+/** Puts words in the place of long texts: of all that adapters hand on as they are. */
+export function standIn(
+  turns: readonly Turn[],
+  { parsesResultsTo = 0 }: Pick<Provider, 'parsesResultsTo'>,
+): StandIns {
+  const mark = `text-${randomUUID()}-`;
+  const texts: string[] = [];
+  const short = (text: string, least = minLength) =>
+    isLong(text, least) ? `${mark}${texts.push(text) - 1}.` : text;
+  const ofPart = (part: Part): Part => {
+    if (part.type === 'text') return { ...part, text: short(part.text) };
+    if (part.type !== 'tool_result') return part;
+    return { ...part, content: short(part.content, Math.max(minLength, parsesResultsTo + 1)) };
+  };
+  const shortened = turns.map(({ role, content }) => ({
+    role,
+    content: typeof content === 'string' ? short(content) : content.map(ofPart),
+  }));
+  return { turns: shortened, mark, texts };
 }

@@ -2,12 +2,12 @@ import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { RecentRequest, RequestAttempt } from '../../../shared/contracts/history.js';
 import { totalOf } from '../../../shared/fleet/chat-totals.js';
 import type { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import type { EndedChats as Counts } from '../../../shared/protocol/ended-chats.js';
 import { topics } from '../../../shared/protocol/messages.js';
+import type { EndedChats as Counts } from '../../../shared/protocol/stored-chat.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
 import type { Relay } from '../../../shared/queue/relay.js';
 import type { Log } from '../../../shared/runtime/log.js';
-import { singleFlight } from '../../../shared/runtime/single-flight.js';
+import { singleFlight } from '../../../shared/runtime/retry.js';
 
 interface EndedChatsDeps {
   /** False while operators pause or drain the provider: then its chats say nothing about it. */

@@ -1,6 +1,6 @@
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { RecentRequest, Sample } from '../../../shared/contracts/history.js';
-import { DurationCounts } from '../../../shared/metrics/duration-counts.js';
+import { DurationCounts } from '../../../shared/metrics/instruments.js';
 
 /** A sample with its time in milliseconds since the epoch, a multiple of five seconds. */
 export interface TimedSample extends Omit<Sample, 'at'> {

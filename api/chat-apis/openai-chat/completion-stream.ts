@@ -8,8 +8,8 @@ import type { ReplySource } from '../../chat/reply-stream.js';
 import { EventResponse } from '../../http/event-response.js';
 import type { ReplySink } from '../serve.js';
 import { type CompletionHead, finishReasonOf, headOf, nameOf, toToolCall, usageOf } from './completion.js';
+import type { MarkIgnored } from './completion-request.js';
 import { PartsBeforeCall } from './extra-content.js';
-import type { MarkIgnored } from './ignored-fields.js';
 import { toOpenAiError } from './openai-error.js';
 
 interface CompletionStreamOptions {

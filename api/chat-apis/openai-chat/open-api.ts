@@ -1,6 +1,6 @@
 import generated from '../../generated/openapi.json' with { type: 'json' };
-import { commonAnswers } from '../../openapi/common-answers.js';
-import type { Answer, Operation, Schema } from '../../openapi/document.js';
+import type { Answer, Operation, Schema } from '../../openapi/docs.js';
+import { commonAnswers } from '../../openapi/openapi.js';
 
 /** JSON of the schema with this name. */
 export const jsonOf = (schema: string): Record<string, { schema: unknown }> => ({

@@ -10,7 +10,7 @@ import {
 } from '../../../shared/models/model-parameters.js';
 import { checkSchemas } from '../../../shared/models/schema-bounds.js';
 import { invalid } from '../../../shared/validation.js';
-import { pointerStep } from '../../http/ignored-fields.js';
+import { pointerStep } from '../../http/query.js';
 
 /** The tools of `POST /v1/chat/completions`, and the form of its reply. */
 

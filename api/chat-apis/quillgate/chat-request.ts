@@ -10,8 +10,8 @@ import { toTurns } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { isObject } from '../../../shared/json/json.js';
 import { check, invalidRequest, maxErrorsListed } from '../../../shared/validation.js';
-import { listFields, unknownFieldsOf } from '../../http/ignored-fields.js';
 import { markApplied, prefersStrict } from '../../http/prefer.js';
+import { listFields, unknownFieldsOf } from '../../http/query.js';
 import type { ReadConversation } from '../request-options.js';
 
 /** Runs `checkConversation` as the application configured it: the generated routes only know the request. */

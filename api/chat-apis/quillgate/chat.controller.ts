@@ -23,7 +23,7 @@ import type { Completion } from '../../chat/chat-result.js';
 import type { ChatService } from '../../chat/chat-service.js';
 import { refuseChanges } from '../../chat/conversation-changes.js';
 import { readChatBody } from '../../http/json-body.js';
-import { completionHeaders } from '../chat-answer.js';
+import { completionHeaders } from '../mount.js';
 import { checkModel, readOptions } from '../request-options.js';
 import { serveChat } from '../serve.js';
 import { checkChatRequest, readTurns } from './chat-request.js';

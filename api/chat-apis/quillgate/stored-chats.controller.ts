@@ -27,7 +27,7 @@ import { changesHeader } from '../../chat/conversation-changes.js';
 import type { StoredChats } from '../../chat/stored-chats.js';
 import type { UserShares } from '../../chat/user-shares.js';
 import { toProblem } from '../../http/problem.js';
-import { checkUuidParam } from '../../http/uuid-param.js';
+import { checkUuidParam } from '../../http/query.js';
 import { toStoredCompletion } from '../openai-chat/completion.js';
 import { attachmentOf } from '../request-options.js';
 import { sendStream } from '../serve.js';

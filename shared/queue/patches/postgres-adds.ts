@@ -6,7 +6,7 @@
  */
 import type { createPostgresBackend } from 'bullmq';
 import { type CallArguments, CallBatches, type CallResult } from '../stores/call-batches.js';
-import { QueryQueue } from '../stores/query-queue.js';
+import { QueryQueue } from '../stores/postgres-jobs.js';
 
 /** Private parts of BullMQ's backend; a test fails when they change. */
 export interface BackendCalls {

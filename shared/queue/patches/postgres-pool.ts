@@ -6,7 +6,7 @@
  */
 import { ConnectionClosedError, type PgPool } from 'bullmq';
 import pg, { type QueryConfig } from 'pg';
-import type { QueryQueue } from '../stores/query-queue.js';
+import type { QueryQueue } from '../stores/postgres-jobs.js';
 
 /** Connection exceptions, and a server that shuts down, crashed or starts (PostgreSQL, appendix A). */
 const lostConnection = /^(08...|57P0[123])$/;

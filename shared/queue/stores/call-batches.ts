@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { QueryQueue } from './query-queue.js';
+import type { QueryQueue } from './postgres-jobs.js';
 
 /** The result of a call of a database function. */
 export interface CallResult {

@@ -1,9 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/config.js';
 import type { Log } from '../../runtime/log.js';
-import { retry } from '../../runtime/retry.js';
-import { singleFlight } from '../../runtime/single-flight.js';
-import { storeTimeoutMs, withTimeout } from '../../runtime/with-timeout.js';
+import { retry, singleFlight, storeTimeoutMs, withTimeout } from '../../runtime/retry.js';
 import { startWhenFetched, takeNothingWhilePaused } from '../patches/main-loop.js';
 import { Misconfiguration, type QueueStore, reasonOf, type StoreParts } from '../queue-store.js';
 import { StoreClock } from './clock-skew.js';

@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { withTimeout } from '../../runtime/with-timeout.js';
+import { withTimeout } from '../../runtime/retry.js';
 import type { BlobStore } from '../blobs.js';
-import { QueryQueue } from './query-queue.js';
+import { QueryQueue } from './postgres-jobs.js';
 
 /** A chunk may take longer than other statements. */
 const timeoutMs = 10_000;

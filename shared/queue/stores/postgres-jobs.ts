@@ -1,5 +1,6 @@
 import type { Queue } from 'bullmq';
 import type pg from 'pg';
+import { Semaphore } from '../../runtime/semaphore.js';
 import type { JobTimes, StoredJob } from '../queue-store.js';
 
 interface Row {
@@ -49,5 +50,33 @@ function toStoredJob(row: Row | undefined): StoredJob {
       // In both stores a job runs while a worker holds its lock.
       if (row.is_locked) return { state: 'running' };
       return { state: 'queued', ...(row.attempts_started > 0 && { wasTaken: true }) };
+  }
+}
+
+/**
+ * Bounds the queries under way to the connections of a pool. A query waits for as long as others are answered. When no
+ * answer has come for `silentMs` milliseconds, the waiting queries fail without having been sent.
+ */
+export class QueryQueue {
+  readonly #connections: Semaphore;
+  readonly #silentMs: number;
+  #answeredAt = 0;
+
+  constructor({ concurrency, silentMs }: { concurrency: number; silentMs: number }) {
+    this.#connections = new Semaphore(concurrency);
+    this.#silentMs = silentMs;
+  }
+
+  run<T>(query: () => Promise<T>): Promise<T> {
+    const send = async () => {
+      const answer = await query();
+      this.#answeredAt = performance.now();
+      return answer;
+    };
+    return this.#connections.run(send, {
+      waitMs: this.#silentMs,
+      extendMs: () => this.#answeredAt + this.#silentMs - performance.now(),
+      timeoutError: () => new Error('the store answers nothing'),
+    });
   }
 }

@@ -3,10 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PgPool } from 'bullmq';
 import pg from 'pg';
 import type { Log } from '../../runtime/log.js';
-import { withTimeout } from '../../runtime/with-timeout.js';
+import { withTimeout } from '../../runtime/retry.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
 import { withConnectionErrorsNamed } from '../patches/postgres-pool.js';
-import { QueryQueue } from './query-queue.js';
+import { QueryQueue } from './postgres-jobs.js';
 
 /** The options that differ between pools. */
 interface PoolOptions {

@@ -14,7 +14,7 @@ import {
 import pg from 'pg';
 import { providerIds } from '../../contracts/contract.js';
 import type { Log } from '../../runtime/log.js';
-import { storeTimeoutMs, withTimeout } from '../../runtime/with-timeout.js';
+import { storeTimeoutMs, withTimeout } from '../../runtime/retry.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
 import { maximumRateLimitDelay } from '../patches/main-loop.js';
 import { recoveringBackends } from '../patches/postgres-backend.js';

@@ -1,5 +1,5 @@
 import type { Result } from 'ioredis';
-import { withTimeout } from '../../runtime/with-timeout.js';
+import { withTimeout } from '../../runtime/retry.js';
 import type { BlobName, BlobStore } from '../blobs.js';
 import type { RedisConnection } from './redis-connection.js';
 

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { Cluster, type Redis } from 'ioredis';
-import type { RedisTls } from '../../urls/redis-tls.js';
-import type { RedisAddress, RedisNode } from '../../urls/redis-url.js';
+import type { RedisAddress, RedisNode, RedisTls } from '../../urls/redis-url.js';
 import type { StoreClock } from './clock-skew.js';
 import type { RedisConnection } from './redis-connection.js';
 

@@ -7,10 +7,15 @@ import { defineTakeJobs, RedisWorker } from '../patches/redis-worker.js';
 import type { QueueDepth, RecordStore, StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
 import { openRedisBlobs } from './redis-blobs.js';
-import { connectRedis, maxBlockMs, type OutageMode, type RedisConnection } from './redis-connection.js';
+import {
+  connectRedis,
+  maxBlockMs,
+  type OutageMode,
+  type RedisConnection,
+  RedisPubSub,
+} from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
 import { defineReadJobs, readJobs, readTimes } from './redis-jobs.js';
-import { RedisPubSub } from './redis-pub-sub.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Grant, KnownGrants } from '../../../api/access/known-grants.js';
+import { type Grant, KnownGrants } from '../../../api/access/known-users.js';
 import { userNamed } from '../../support/identities.js';
 
 const endsAt = Number.POSITIVE_INFINITY;

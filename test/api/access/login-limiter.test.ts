@@ -3,8 +3,7 @@ import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { LoginLimiter } from '../../../api/access/login-limiter.js';
-import { clientOf, createCounters } from '../../../api/access/rate-limit.js';
+import { clientOf, createCounters, LoginLimiter } from '../../../api/access/login-limiter.js';
 import { Failure } from '../../../shared/failures.js';
 import { heldDelays } from '../../support/held-delays.js';
 

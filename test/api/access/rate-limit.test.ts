@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { limitAnonymousReads } from '../../../api/access/rate-limit.js';
+import { limitAnonymousReads } from '../../../api/access/login-limiter.js';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createStrangersBytes } from '../../../api/access/strangers-bytes.js';
+import { createStrangersBytes } from '../../../api/access/bytes-in-flight.js';
 
 const facts = { detail: expect.any(String), retryAfterMs: 1000 };
 const overloaded = expect.objectContaining({ code: 'overloaded', facts });

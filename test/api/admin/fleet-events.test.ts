@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Response as HttpResponse } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FleetEvents } from '../../../api/admin/fleet-events.js';
+import { FleetEvents } from '../../../api/admin/events.controller.js';
 import { History } from '../../../api/admin/history/history.js';
 import type { Fleet } from '../../../shared/contracts/fleet-contract.js';
 import type { Failure } from '../../../shared/failures.js';

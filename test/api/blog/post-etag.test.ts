@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { etagOf, expectedVersions } from '../../../api/blog/post-etag.js';
+import { etagOf, expectedVersions } from '../../../api/blog/post-representations.js';
 import { Failure } from '../../../shared/failures.js';
 
 const mark = { version: 3, updatedAt: '2026-11-20T12:34:56.789Z' };

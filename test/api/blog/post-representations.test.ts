@@ -1,8 +1,7 @@
 import express from 'express';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { expectedVersions } from '../../../api/blog/post-etag.js';
 import type { PostPages } from '../../../api/blog/post-page.js';
-import { sendPost } from '../../../api/blog/post-representations.js';
+import { expectedVersions, sendPost } from '../../../api/blog/post-representations.js';
 import { postOf } from '../../support/posts.js';
 import { type Served, serve } from '../../support/serve.js';
 

@@ -8,8 +8,7 @@ import {
   type TextPosition,
 } from '../../../api/chat/reply-stream.js';
 import { Failure } from '../../../shared/failures.js';
-import type { Delta } from '../../../shared/protocol/deltas.js';
-import type { Mark } from '../../../shared/protocol/parts.js';
+import type { Delta, Mark } from '../../../shared/protocol/parts.js';
 import { countOwnTimers } from '../../support/own-timers.js';
 
 let ownTimers: () => number;

@@ -6,7 +6,7 @@ import { LiveChats } from '../../../api/chat/live-chats.js';
 import { maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { countAll } from '../../../shared/queue/priority.js';
+import { countAll } from '../../../shared/queue/add-attempt.js';
 import { attach, command, leave } from '../../support/attached.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;

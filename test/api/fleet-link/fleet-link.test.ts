@@ -6,12 +6,11 @@ import type { NewJob, PendingJob } from '../../../api/fleet-link/chat-receiver.j
 import { FleetLink } from '../../../api/fleet-link/fleet-link.js';
 import { JobRecords } from '../../../api/fleet-link/job-records.js';
 import { ResultPoller } from '../../../api/fleet-link/result-poller.js';
-import { describeProviders } from '../../../shared/fleet/fleet.js';
-import { listModels } from '../../../shared/fleet/models.js';
+import { describeProviders, listModels } from '../../../shared/fleet/fleet.js';
 import { writeContent } from '../../../shared/protocol/chat-content.js';
-import { resendSchema } from '../../../shared/protocol/deltas.js';
 import { queueName, topics } from '../../../shared/protocol/messages.js';
 import { encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
+import { resendSchema } from '../../../shared/protocol/parts.js';
 import { encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';

@@ -1,8 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
-import { RemovedUsers } from '../../../api/fleet-link/removed-users.js';
+import { RemovedUsers } from '../../../api/fleet-link/connection.js';
 import { providerIds } from '../../../shared/contracts/contract.js';
-import { topics } from '../../../shared/protocol/messages.js';
-import { decodeRemovedUsers, removedUsersKey } from '../../../shared/protocol/removed-users.js';
+import { decodeRemovedUsers, removedUsersKey, topics } from '../../../shared/protocol/messages.js';
 import type { RecordStore } from '../../../shared/queue/queue-store.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay } from '../../support/recording-relay.js';

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import express from 'express';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { drainRequest } from '../../../api/http/drain-request.js';
+import { drainRequest } from '../../../api/http/problem.js';
 import { serve } from '../../support/serve.js';
 
 /** Tells of each part of a body, once it has been dropped. */

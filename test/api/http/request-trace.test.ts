@@ -1,6 +1,6 @@
 import express, { type Request } from 'express';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { traceOf, traceRequests } from '../../../api/http/request-trace.js';
+import { traceOf, traceRequests } from '../../../api/http/request-log.js';
 import type { TraceSpan, Tracing } from '../../../shared/runtime/tracing.js';
 import { patience } from '../../support/patience.js';
 import { serve } from '../../support/serve.js';

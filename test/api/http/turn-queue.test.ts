@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { TurnQueue } from '../../../api/http/turn-queue.js';
+import { TurnQueue } from '../../../api/http/server.js';
 
 /** Queues so many pieces of work and gives what has been done, which grows. */
 function queueMany(turns: TurnQueue, count: number): number[] {

@@ -5,7 +5,7 @@ import type { DatabaseHealth } from '../../../db/database/health.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openQueueStore } from '../../../shared/queue/stores/open.js';
-import { release } from '../../../shared/runtime/release.js';
+import { release } from '../../../shared/runtime/program.js';
 import { startApp } from '../../support/app.js';
 import { createClient } from '../../support/client.js';
 import { statusFor } from '../../support/host-header.js';

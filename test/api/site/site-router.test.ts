@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
-import { release } from '../../../shared/runtime/release.js';
+import { release } from '../../../shared/runtime/program.js';
 import { startApp } from '../../support/app.js';
 
 const app = await startApp({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Sitemap } from '../../../api/site/sitemap.js';
-import type { MappedPost, PostMap } from '../../../db/posts/post-map.js';
+import { Sitemap } from '../../../api/site/front-page.js';
+import type { MappedPost, PostMap } from '../../../db/posts/post-lists.js';
 import { Failure } from '../../../shared/failures.js';
 
 const updatedAt = new Date('2026-11-01T00:00:00.000Z');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderTable } from '../../../cli/output/table.js';
+import { renderTable } from '../../../cli/output/fleet-tables.js';
 
 describe('renderTable', () => {
   it('aligns columns, also under long names and with characters outside the BMP', () => {

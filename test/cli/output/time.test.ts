@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTime } from '../../../cli/output/time.js';
+import { parseTime } from '../../../cli/output/fleet-tables.js';
 
 describe('parseTime', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { addressOf, PagedList } from '../../../console/parts/paged-list.ts';
+import { addressOf, PagedList } from '../../../console/parts/paged-table.tsx';
 
 const answers = new Map<string, () => Promise<Response>>();
 const page = (data: unknown[], next: string | null) => async () => Response.json({ data, next });

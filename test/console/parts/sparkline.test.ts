@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { runsOf } from '../../../console/parts/sparkline.tsx';
+import { runsOf } from '../../../console/parts/chart.tsx';
 
 describe('runsOf', () => {
   it('parts the values at their gaps', () => {

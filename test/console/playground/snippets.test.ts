@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { toCurl, toOpenAi } from '../../../console/playground/snippets.ts';
+import { toCurl, toOpenAi } from '../../../console/playground/request.ts';
 
 const request = {
   ...{ provider: 'bedrock', model: "it's", fallback: 'openai', wait: '30' },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fragmentOf, type PostListFilter, readFilter } from '../../../console/posts/post-filter.ts';
+import { fragmentOf, type PostListFilter, readFilter } from '../../../console/posts/post-list.tsx';
 
 const all: PostListFilter = { search: '', status: '' };
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { createPostMap } from '../../../db/posts/post-map.js';
+import { createPostMap } from '../../../db/posts/post-lists.js';
 import { PostStore } from '../../../db/posts/post-store.js';
 import { openTestDatabase } from '../../support/database.js';
 import { fields } from '../post-stores.js';

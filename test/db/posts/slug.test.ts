@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { slugAsGiven, slugOfTitle } from '../../../db/posts/post-creation.js';
 import { slug as rule } from '../../../db/posts/post-rules.js';
-import { slugAsGiven, slugOfTitle } from '../../../db/posts/slug.js';
 
 const id = '019aa1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b';
 

@@ -1,11 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { SettingsKeeper } from '../../../api/admin/settings-keeper.js';
+import { SettingsKeeper } from '../../../api/admin/operator-settings.js';
 import { listAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { changePoolSettings } from '../../../db/settings/change-settings.js';
-import { changePoolSetting } from '../../../db/settings/pool-settings.js';
+import { changePoolSetting, changePoolSettings } from '../../../db/settings/change-settings.js';
 import type { Failure } from '../../../shared/failures.js';
-import { FleetSettings } from '../../../shared/fleet/live-settings.js';
+import { FleetSettings } from '../../../shared/fleet/live-pools.js';
 import {
   decodeSettings,
   type PoolOverrides,

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { listAudit, pruneAudit } from '../../../db/audit.js';
 import { sql } from '../../../db/database/drizzle.js';
-import { changePoolSetting, listPoolSettings } from '../../../db/settings/pool-settings.js';
+import { changePoolSetting, listPoolSettings } from '../../../db/settings/change-settings.js';
 import type { PoolOverrides } from '../../../shared/protocol/settings.js';
 import { openTestDatabase } from '../../support/database.js';
 

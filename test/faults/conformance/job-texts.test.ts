@@ -1,7 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { countChunks, writeBlob } from '../../../shared/queue/blobs.js';
-import { nameOfTexts, readTexts, removeTexts } from '../../../shared/queue/job-texts.js';
+import { countChunks, nameOfTexts, readTexts, removeTexts, writeBlob } from '../../../shared/queue/blobs.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { describeStores } from '../../support/shared-store.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ChildProgram } from '../../../dev/child-program.js';
-import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../../shared/runtime/retry.js';
 import { type Deployment, startDeployment } from '../../support/deployment.js';
 import { patienceMs } from '../../support/patience.js';
 import { type StoreKind, type StoreServer, storeOf } from '../../support/stores.js';

@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, type Environment, namesSet, parseConfig } from '../../../shared/config/config.js';
+import {
+  ConfigError,
+  type Environment,
+  namesSet,
+  type Program,
+  parseConfig,
+} from '../../../shared/config/config.js';
 import { configuredSettings, defaultSettings, poolConfig } from '../../../shared/config/pool-config.js';
 import { hasCredentials } from '../../../shared/config/provider-credentials.js';
-import type { Program } from '../../../shared/config/requirements.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 
 const parse = (environment: Environment) => parseConfig(environment, 'config');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTargets } from '../../../shared/config/targets.js';
+import { parseTargets } from '../../../shared/config/variable-types.js';
 
 describe('parseTargets', () => {
   it('reads providers and their models in order; the first slash ends the provider', () => {

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type FleetSource, FleetState } from '../../../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
-import { release } from '../../../shared/runtime/release.js';
+import { release } from '../../../shared/runtime/program.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 
 const never = new Promise<never>(() => {});

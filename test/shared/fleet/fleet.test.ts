@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { describeProviders } from '../../../shared/fleet/fleet.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import type { EndedChats } from '../../../shared/protocol/ended-chats.js';
 import {
   type PoolHeartbeat,
   poolHeartbeatSchema,
   processHeartbeatSchema,
 } from '../../../shared/protocol/messages.js';
+import type { EndedChats } from '../../../shared/protocol/stored-chat.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 
 let nowMs: number;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { listModels } from '../../../shared/fleet/fleet.js';
 import { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import { listModels } from '../../../shared/fleet/models.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { suggestConcurrency } from '../../../shared/fleet/suggestion.js';
+import { suggestConcurrency } from '../../../shared/fleet/live-pools.js';
 import type { PoolHeartbeat } from '../../../shared/protocol/messages.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DurationCounts } from '../../../shared/metrics/duration-counts.js';
+import { DurationCounts } from '../../../shared/metrics/instruments.js';
 
 describe('DurationCounts', () => {
   it('gives percentiles of several that are at most a tenth too high', () => {

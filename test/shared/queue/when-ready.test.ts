@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { whenReady } from '../../../shared/queue/when-ready.js';
+import { whenReady } from '../../../shared/queue/queue-store.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
 describe('whenReady', () => {

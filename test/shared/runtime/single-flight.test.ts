@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { singleFlight } from '../../../shared/runtime/single-flight.js';
+import { singleFlight } from '../../../shared/runtime/retry.js';
 
 it('all who ask during a run -> share it; those who ask soon after wait, and share the next', async () => {
   const waits: number[] = [];

@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure, type FailureCode } from '../../../shared/failures.js';
 import { Breakers, type OwnBreaker, type Rule } from '../../../workers/gate/breakers.js';
-import { Cancelled, CutForFallback, LockLost } from '../../../workers/gate/ends.js';
 import { accountRule, failuresRule, limitsRule } from '../../../workers/gate/evidence.js';
+import { Cancelled, CutForFallback, LockLost } from '../../../workers/gate/gated-call.js';
 import { ProviderCallError, unusableAnswer } from '../../../workers/providers/errors/error-classification.js';
 
 const resetMs = 100;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
 import type { Gate } from '../../../workers/gate/gate.js';
+import { Cancelled, NotBegun } from '../../../workers/gate/gated-call.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
 import { ProviderCallError } from '../../../workers/providers/errors/error-classification.js';
 import { callOf } from '../../support/calls.js';

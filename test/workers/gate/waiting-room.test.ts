@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { Cancelled, NotBegun } from '../../../workers/gate/ends.js';
-import type { GatedCall } from '../../../workers/gate/gated-call.js';
+import { Cancelled, type GatedCall, NotBegun } from '../../../workers/gate/gated-call.js';
 import { ImageRoom } from '../../../workers/gate/image-room.js';
 import { WaitingRoom } from '../../../workers/gate/waiting-room.js';
 import { callOf } from '../../support/calls.js';

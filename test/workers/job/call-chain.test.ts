@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Mark } from '../../../shared/protocol/parts.js';
 import { callChain, holdOpaque, prepare } from '../../../workers/job/call-chain.js';
 import { RefusedParts } from '../../../workers/job/refused-parts.js';
-import { RetryBudget } from '../../../workers/job/retry-budget.js';
+import { RetryBudget } from '../../../workers/job/retry.js';
 import type { ProviderReply } from '../../../workers/providers/provider.js';
 import { callOf, pass } from '../../support/calls.js';
 

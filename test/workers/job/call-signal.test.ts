@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { TimeLimit } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';
-import { CallSignal } from '../../../workers/job/call-signal.js';
+import { CallSignal } from '../../../workers/job/call-chain.js';
 import { madeCallOf } from '../../support/calls.js';
 import { openStream } from '../../support/running-jobs.js';
 

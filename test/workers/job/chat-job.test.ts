@@ -5,7 +5,7 @@ import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { Mark } from '../../../shared/protocol/parts.js';
 import { decodeStoredResult } from '../../../shared/protocol/stored-chat.js';
-import { Cancelled, LockLost, NotBegun } from '../../../workers/gate/ends.js';
+import { Cancelled, LockLost, NotBegun } from '../../../workers/gate/gated-call.js';
 import type { CallChainDeps } from '../../../workers/job/call-chain.js';
 import type { ChatJobDeps } from '../../../workers/job/chat-job.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';

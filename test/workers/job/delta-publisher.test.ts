@@ -4,9 +4,9 @@ import {
   type Delta,
   type DeltasMessage,
   deltasSchema,
+  type Mark,
   type Resend,
-} from '../../../shared/protocol/deltas.js';
-import type { Mark } from '../../../shared/protocol/parts.js';
+} from '../../../shared/protocol/parts.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import type { DeltaStream } from '../../../workers/job/delta-stream.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';

@@ -5,7 +5,7 @@ import { type ChatJob, chatJobSchema, queueName } from '../../../shared/protocol
 import { chatKey, decodeStoredChat, encodeStoredChat } from '../../../shared/protocol/stored-chat.js';
 import { closeQueues, openQueues, type Queues } from '../../../shared/queue/channels.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
+import { Cancelled, LockLost } from '../../../workers/gate/gated-call.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';

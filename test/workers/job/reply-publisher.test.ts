@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ResultMessage, resultMessageSchema } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
-import { ReplyPublisher } from '../../../workers/job/reply-publisher.js';
+import { ReplyPublisher } from '../../../workers/job/stored-results.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
 import { takeJob } from '../../support/running-jobs.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RetryBudget } from '../../../workers/job/retry-budget.js';
+import { RetryBudget } from '../../../workers/job/retry.js';
 
 describe('RetryBudget', () => {
   const spendAll = (budget: RetryBudget, user = 'M', model = 'm') => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LockLost } from '../../../workers/gate/ends.js';
+import { LockLost } from '../../../workers/gate/gated-call.js';
 import { takeJob } from '../../support/running-jobs.js';
 
 describe('RunningJob', () => {

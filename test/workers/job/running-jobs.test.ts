@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Cancelled } from '../../../workers/gate/ends.js';
+import { Cancelled } from '../../../workers/gate/gated-call.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { takeJob } from '../../support/running-jobs.js';
 

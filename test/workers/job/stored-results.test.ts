@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
 import { brokenOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 import { decodeStoredResult, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
-import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
+import { Cancelled, LockLost } from '../../../workers/gate/gated-call.js';
 import { StoredResults } from '../../../workers/job/stored-results.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { takeJob } from '../../support/running-jobs.js';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CallRecord } from '../../../workers/pool/call-record.js';
+import { CallRecord } from '../../../workers/pool/backlog.js';
 
 let now: number;
 let calls: CallRecord;

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ClockGuard } from '../../../workers/pool/clock-guard.js';
+import { ClockGuard } from '../../../workers/pool/pool-throttle.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Job, Worker } from 'bullmq';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { BlobName } from '../../../shared/queue/blobs.js';
-import { LockLost } from '../../../workers/gate/ends.js';
+import { LockLost } from '../../../workers/gate/gated-call.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { Intake } from '../../../workers/pool/intake.js';
 import { poolSettings } from '../../support/chat-jobs.js';

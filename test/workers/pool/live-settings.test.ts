@@ -3,8 +3,7 @@ import { parseConfig } from '../../../shared/config/config.js';
 import { poolConfig } from '../../../shared/config/pool-config.js';
 import { encodeSettings, type ProviderSettings } from '../../../shared/protocol/settings.js';
 import { toModelRequest } from '../../../workers/job/model-request.js';
-import { LiveSettings } from '../../../workers/pool/live-settings.js';
-import { SettingsFollower } from '../../../workers/pool/settings-follower.js';
+import { LiveSettings, SettingsFollower } from '../../../workers/pool/live-settings.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
 const environment = poolConfig(

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { LockLost } from '../../../workers/gate/ends.js';
+import { LockLost } from '../../../workers/gate/gated-call.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { LockRenewal, type LockRenewalDeps } from '../../../workers/pool/lock-renewal.js';
 import { createRecordingLog } from '../../support/recording-log.js';

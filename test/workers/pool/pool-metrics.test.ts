@@ -4,8 +4,8 @@ import { openInstruments, type WorkerInstruments } from '../../../shared/metrics
 import { workerMetrics } from '../../../shared/metrics/metrics.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
 import type { BreakerState } from '../../../workers/gate/breaker.js';
-import { Cancelled, LockLost } from '../../../workers/gate/ends.js';
-import { CallRecord } from '../../../workers/pool/call-record.js';
+import { Cancelled, LockLost } from '../../../workers/gate/gated-call.js';
+import { CallRecord } from '../../../workers/pool/backlog.js';
 import { PoolMetrics } from '../../../workers/pool/pool-metrics.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
 import { callOf } from '../../support/calls.js';

@@ -15,7 +15,7 @@ import { decodeOutcome } from '../../../shared/protocol/outcome.js';
 import type { PoolOverrides } from '../../../shared/protocol/settings.js';
 import { closeQueues, openQueues } from '../../../shared/queue/channels.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
-import { release } from '../../../shared/runtime/release.js';
+import { release } from '../../../shared/runtime/program.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import { NextAttempts } from '../../../workers/job/next-attempt.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { HandedBack } from '../../../shared/queue/queue-store.js';
-import { handBack, pauseFor } from '../../../workers/pool/requeue.js';
+import { handBack, pauseFor } from '../../../workers/pool/intake.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
 it.each([

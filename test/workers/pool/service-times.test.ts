@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FailureCode } from '../../../shared/failures.js';
 import { poolHeartbeatSchema } from '../../../shared/protocol/messages.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { ServiceTimes } from '../../../workers/pool/service-times.js';
+import { ServiceTimes } from '../../../workers/pool/backlog.js';
 
 const took = (providerMs: number) => ({ queueMs: 0, providerMs });
 const answered = (providerMs: number): Outcome => ({ kind: 'ok', text: '', model: 'm', ...took(providerMs) });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Turn } from '../../../shared/conversation.js';
 import { fillText } from '../../../shared/json/json-worker.js';
 import type { HttpClient, HttpRequest } from '../../../workers/providers/http/http-client.js';
-import { standIn } from '../../../workers/providers/long-texts.js';
+import { standIn } from '../../../workers/providers/provider.js';
 import { loadProvider, type ProviderAccess } from '../../../workers/providers/provider-settings.js';
 
 const baseUrl = 'http://127.0.0.1:1';

@@ -6,8 +6,7 @@ import { fitSchema, useOf } from '../../../shared/models/json-schema.js';
 import { claudeEffort, type ModelParameters, type Tool } from '../../../shared/models/model-parameters.js';
 import { type AlternatingTurn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from '../claude-thinking.js';
-import { argumentsOf, isCached, resultText, toFittingId } from '../message-shaping.js';
-import type { ProviderRequest } from '../provider.js';
+import { argumentsOf, isCached, type ProviderRequest, resultText, toFittingId } from '../provider.js';
 import { parseExactly } from '../reply/exact-json.js';
 
 /**

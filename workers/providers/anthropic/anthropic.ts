@@ -5,8 +5,14 @@ import { givenFields } from '../../../shared/json/json.js';
 import type { ErrorFacts } from '../errors/error-classification.js';
 import type { HttpClient } from '../http/http-client.js';
 import { reuseRequest } from '../http/patches/sdk-requests.js';
-import { jsonOf, readEvents, wholeBody } from '../http/sdk-events.js';
-import { createSdkFetch, sdkTimeoutMs, toFetchOptions } from '../http/sdk-fetch.js';
+import {
+  createSdkFetch,
+  jsonOf,
+  readEvents,
+  sdkTimeoutMs,
+  toFetchOptions,
+  wholeBody,
+} from '../http/sdk-fetch.js';
 import type { Provider, ProviderRequest } from '../provider.js';
 import {
   endReader,

@@ -4,8 +4,7 @@ import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { unusableAnswer } from '../errors/error-classification.js';
-import { EventBytes } from './event-bytes.js';
-import { FrameMeter, LineMeter, type StreamMeter } from './stream-pieces.js';
+import { EventBytes, FrameMeter, LineMeter, type StreamMeter } from './stream-pieces.js';
 
 const load = createRequire(import.meta.url);
 // All of undici takes 14 MB more, and twice as long to load; the agent for proxies cannot connect without it.

@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { type OpaquePart, type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { givenFields, readJson } from '../../../shared/json/json.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../../shared/models/model-parameters.js';
-import { toFittingId } from '../message-shaping.js';
-import type { ProviderRequest } from '../provider.js';
+import { type ProviderRequest, toFittingId } from '../provider.js';
 import { toCacheKey, toUrl } from './chat-completions-body.js';
 
 type Item = OpenAI.Responses.ResponseInputItem;

@@ -1,7 +1,6 @@
 import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
-import { jsonOf, readEvents, wholeBody } from '../http/sdk-events.js';
-import { toFetchOptions } from '../http/sdk-fetch.js';
+import { jsonOf, readEvents, toFetchOptions, wholeBody } from '../http/sdk-fetch.js';
 import type { ProviderRequest } from '../provider.js';
 import { endReader, modelName, openAiUsage } from '../reply/answer-fields.js';
 import { parseAnswer } from '../reply/exact-json.js';

@@ -13,7 +13,7 @@ import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';
 import type { Usage } from '../../../shared/protocol/attempts.js';
-import { withTimeout } from '../../../shared/runtime/with-timeout.js';
+import { withTimeout } from '../../../shared/runtime/retry.js';
 import {
   classifyError,
   type ErrorFacts,

@@ -7,8 +7,7 @@ import { givenFields, readJson, readObject } from '../../../shared/json/json.js'
 import { fitSchema } from '../../../shared/models/json-schema.js';
 import type { ModelParameters, ReplyFormat } from '../../../shared/models/model-parameters.js';
 import { type AlternatingTurn, callsIn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
-import { argumentsOf } from '../message-shaping.js';
-import type { ProviderRequest } from '../provider.js';
+import { argumentsOf, type ProviderRequest } from '../provider.js';
 import { parseExactly } from '../reply/exact-json.js';
 
 /** A request as the SDK takes it. */

@@ -2,7 +2,7 @@ import { ConnectionClosedError } from 'bullmq';
 import pg from 'pg';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { withConnectionErrorsNamed } from '../../../../shared/queue/patches/postgres-pool.js';
-import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
+import { QueryQueue } from '../../../../shared/queue/stores/postgres-jobs.js';
 import { startEmptyDatabase } from '../../../support/database.js';
 
 const database = await startEmptyDatabase();

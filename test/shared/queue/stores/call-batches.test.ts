@@ -6,7 +6,7 @@ import {
   CallBatches,
   type CallResult,
 } from '../../../../shared/queue/stores/call-batches.js';
-import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
+import { QueryQueue } from '../../../../shared/queue/stores/postgres-jobs.js';
 
 const resultOf = ([argument]: CallArguments): CallResult => ({ rows: [{ id: argument }] });
 const silentMs = 2000;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { QueryQueue } from '../../../../shared/queue/stores/query-queue.js';
+import { QueryQueue } from '../../../../shared/queue/stores/postgres-jobs.js';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -12,12 +12,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import * as zlib from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { EventBytes } from '../../../../workers/providers/http/event-bytes.js';
 import {
   type Connecting,
   HttpClient,
   type HttpRequest,
 } from '../../../../workers/providers/http/http-client.js';
+import { EventBytes } from '../../../../workers/providers/http/stream-pieces.js';
 import { makeAuthority } from '../../../support/certificates.js';
 import { serve } from '../../../support/serve.js';
 

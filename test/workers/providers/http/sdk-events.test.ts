@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readEvents } from '../../../../workers/providers/http/sdk-events.js';
+import { readEvents } from '../../../../workers/providers/http/sdk-fetch.js';
 
 /** The data of the events of a stream that comes in these chunks. */
 async function read(...chunks: Uint8Array[]): Promise<string[]> {

@@ -5,7 +5,7 @@ import { callsOf } from '../../../../shared/protocol/parts.js';
 import { callChain } from '../../../../workers/job/call-chain.js';
 import type { ModelRequest } from '../../../../workers/job/model-request.js';
 import { RefusedParts } from '../../../../workers/job/refused-parts.js';
-import { RetryBudget } from '../../../../workers/job/retry-budget.js';
+import { RetryBudget } from '../../../../workers/job/retry.js';
 import type { ProviderReply } from '../../../../workers/providers/provider.js';
 import { callOf, pass } from '../../../support/calls.js';
 import { patienceMs } from '../../../support/patience.js';
