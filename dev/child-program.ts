@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, copyFileSync, openSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { type ParentMessage, StartupError } from '../shared/runtime/program.js';
+import { exitOf } from './process-exit.js';
 
 /** A Quillgate program that runs as a child process and listens. */
 export type ChildProgram = Awaited<ReturnType<typeof startChild>>;
@@ -68,13 +69,6 @@ function received<T extends ParentMessage['type']>(child: ChildProcess, type: T)
     });
   });
 }
-
-/** Resolves with the signal or the exit code that ended the process. */
-export const exitOf = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve) => {
-    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
-    child.once('error', () => resolve('not started'));
-  });
 
 /** Maximum size of each log of `npm start`, and of each of two older files. */
 const maxBytes = 10_000_000;

@@ -1,6 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, ConfigError } from '../shared/config/config.js';
 
@@ -52,29 +51,4 @@ async function answers(port: number, host: string): Promise<boolean> {
   const socket = connect(port, host);
   const connected = once(socket, 'connect').then(() => true);
   return connected.catch(() => false).finally(() => socket.destroy());
-}
-
-/** Below what systems take for outgoing connections, one of which could have the port before it is listened on. */
-const [first, last] = [15_000, 29_999];
-const maxTries = 100;
-
-/** A port of the loopback address without a listener at this moment. */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < maxTries; tries += 1) {
-    const port = randomInt(first, last + 1);
-    if (await canListen(port)) return port;
-  }
-  throw new Error('no port to listen on');
-}
-
-async function canListen(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    await once(server.listen(port, '127.0.0.1'), 'listening');
-  } catch {
-    return false;
-  }
-  server.close();
-  await once(server, 'close');
-  return true;
 }

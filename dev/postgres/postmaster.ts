@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { exitOf } from '../child-program.js';
-import { freePort } from '../ports.js';
+import { freePort } from '../free-port.js';
+import { exitOf } from '../process-exit.js';
 import { type Installation, programEnvironment } from './cluster.js';
 import { probeServer, type ServerState } from './database.js';
 import {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from '../../dev/ports.js';
+import { freePort } from '../../dev/free-port.js';
 import { type Place, runToEnd } from './programs.js';
 
 /** Another gateway (https://github.com/Portkey-AI/gateway): one Node process, without a queue. */

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { freePort } from '../../dev/ports.js';
+import { freePort } from '../../dev/free-port.js';
 import type { ChatReply } from '../support/deployment.js';
 import { profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Cluster } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { freePort } from '../../dev/ports.js';
+import { freePort } from '../../dev/free-port.js';
 import {
   connectRedis,
   type OutageMode,

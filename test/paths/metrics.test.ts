@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { JobsOptions } from 'bullmq';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { freePort } from '../../dev/ports.js';
+import { freePort } from '../../dev/free-port.js';
 import { encodeChatJob, queueName } from '../../shared/protocol/messages.js';
 import { authorization, startDeployment } from '../support/deployment.js';
 import { statusFor } from '../support/host-header.js';

@@ -53,7 +53,7 @@ const cases: [string, object, RegExp | undefined][] = [
   [
     '128 tools of 60 KB',
     { tools: times(128, (n) => tool({ title: 'x'.repeat(60_000) }, `a${n}`)) },
-    /too large/,
+    /exceeds 262144 bytes/,
   ],
   ['4,900 properties', { tools: [tool({ type: 'object', properties: names(4900) })] }, undefined],
   [
@@ -93,7 +93,7 @@ const cases: [string, object, RegExp | undefined][] = [
   ],
   ['arguments that are megabytes of nothing', withArguments(`{${' '.repeat(7_000_000)}}`), undefined],
   ['arguments that do not end', withArguments(`{"a":"${'\\'.repeat(1_000_000)}`), undefined],
-  ['2,100 results', { messages: times(17, manyCalls).flat() }, /more than 2000 results/],
+  ['2,100 results', { messages: times(17, manyCalls).flat() }, /beyond the limit of 2000 results/],
   [
     'calls with nothing right',
     { messages: times(70, () => ({ role: 'assistant', tool_calls: times(128, () => ({})) })) },

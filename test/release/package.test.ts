@@ -30,7 +30,7 @@ beforeAll(async () => {
 describe('the package', () => {
   it('-> holds what runs and what explains it, and nothing else', () => {
     const inFolders =
-      /^(?:docs\/.+\.(?:md|svg|png)|dist\/programs\/[\w-]+\.js|dist\/console\/assets\/index-[\w-]+\.(?:css|js)|dist\/db\/migrations\/.+)$/;
+      /^(?:docs\/.+\.(?:md|svg|png)|dist\/programs\/[\w.-]+\.js|dist\/console\/assets\/index-[\w-]+\.(?:css|js)|dist\/db\/migrations\/.+)$/;
     expect(packed.filter((path) => !inFolders.test(path)).sort()).toEqual(
       [
         '.env.example',

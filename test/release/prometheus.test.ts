@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { setIntake } from '../../cli/commands/pool-settings.js';
-import { freePort } from '../../dev/ports.js';
+import { freePort } from '../../dev/free-port.js';
 import { panels, queriesOf, withoutVariables } from '../deploy/dashboard.js';
 import { type Deployment, startDeployment } from '../support/deployment.js';
 import { openStream, readStream } from '../support/event-streams.js';

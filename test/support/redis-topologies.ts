@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from '../../dev/ports.js';
+import { freePort } from '../../dev/free-port.js';
 import type { RedisAddress } from '../../shared/urls/redis-url.js';
 import { type RedisCertificates, type RedisProcess, startRedisProcess } from './redis-process.js';
 

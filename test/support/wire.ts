@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { freePort } from '../../dev/ports.js';
+import { freePort } from '../../dev/free-port.js';
 
 /** A TCP proxy in front of a server that can stop forwarding without closing, as if the server were frozen. */
 export interface Wire {

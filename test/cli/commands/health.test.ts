@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkHealth } from '../../../cli/commands/health.js';
-import { freePort } from '../../../dev/ports.js';
+import { freePort } from '../../../dev/free-port.js';
 import { printedBy } from '../output.js';
 
 const ready = { '/livez': 200, '/readyz': 200 };

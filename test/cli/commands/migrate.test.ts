@@ -3,7 +3,7 @@ import { migrate } from '../../../cli/commands/migrate.js';
 import { openSession } from '../../../db/database/connections.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { migrateDatabase } from '../../../db/database/migrate.js';
-import { freePort } from '../../../dev/ports.js';
+import { freePort } from '../../../dev/free-port.js';
 import { parsePostgresUrl } from '../../../shared/urls/postgres-url.js';
 import { startEmptyDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';

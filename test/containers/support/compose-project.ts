@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../../dev/ports.js';
+import { freePort } from '../../../dev/free-port.js';
 import { docker, type Ran, shell, tryDocker } from './docker.js';
 
 /** A copy of what compose needs, under a project name and a port of its own. */

@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '../../../db/database/client.js';
 import type { Drizzle } from '../../../db/database/connections.js';
 import { sql } from '../../../db/database/drizzle.js';
 import { codeOf, isUniqueViolation } from '../../../db/database/errors.js';
-import { freePort } from '../../../dev/ports.js';
+import { freePort } from '../../../dev/free-port.js';
 import { Failure } from '../../../shared/failures.js';
 import { generousLimits, openTestDatabase } from '../../support/database.js';
 import { patience } from '../../support/patience.js';

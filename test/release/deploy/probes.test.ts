@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import type { IContainer } from 'kubernetes-models/v1';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ChildProgram, startChild } from '../../../dev/child-program.js';
-import { freePort } from '../../../dev/ports.js';
+import { freePort } from '../../../dev/free-port.js';
 import { environmentSchema } from '../../../shared/config/config.js';
 import { makeFolder } from '../../support/folders.js';
 import { example, hasKubectl, podTemplates, render } from './manifests.js';

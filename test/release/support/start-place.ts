@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, type TestContext, vi } from 'vitest';
-import { freePort } from '../../../dev/ports.js';
+import { freePort } from '../../../dev/free-port.js';
 import { environmentSchema } from '../../../shared/config/config.js';
 import { type StartProcess, spawnStart } from './npm-start.js';
 import { type SeenProcess, stillRunning } from './processes.js';
