@@ -111,7 +111,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     const id = await row.locator('code.id').innerText();
     await page.getByLabel('Request id').fill('nobody');
     await page.getByRole('button', { name: 'Show' }).click();
-    await page.getByText('None of the last 1,000 requests matches').waitFor();
+    await page.getByText('None of the last 1,000 ended requests matches').waitFor();
     await page.getByLabel('Request id').fill(id);
     await page.getByRole('button', { name: 'Show' }).click();
     await row.waitFor();

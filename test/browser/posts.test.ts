@@ -42,7 +42,7 @@ describe.skipIf(findChromium() === undefined)('posts in the console', () => {
     expect(await findFaults(page, look)).toEqual([]);
     await page.getByRole('link', { name: 'All posts' }).click();
     await page.getByLabel('Search').fill('nothing like this');
-    await page.getByText('Nothing was found.').waitFor();
+    await page.getByText('No posts found.').waitFor();
     await page.getByLabel('Search').fill('first');
     await page.getByText('1 post found.').waitFor();
     await page.getByRole('link', { name: 'Durable queues' }).click();
