@@ -13,11 +13,10 @@ import type { Usage } from '../../shared/protocol/attempts.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/retry.js';
 import type { AddedPart } from './errors/refusals.js';
-import type { CallHooks } from './http/http-client.js';
 import { toObjectText } from './reply/exact-json.js';
 
 /** A request to a provider. */
-export interface ProviderRequest extends CallHooks {
+export interface ProviderRequest {
   /** The conversation in order; at least one turn, none of them blank. Stored images have their `data`. */
   turns: readonly Turn[];
   /** The provider's own model name. */
@@ -31,6 +30,8 @@ export interface ProviderRequest extends CallHooks {
   parameters?: Omit<ModelParameters, 'maxOutputTokens' | 'cacheKey'> | undefined;
   /** The ends for which a reply may be blank: the caller's own limit or text to stop at may come before any text. */
   blankAllowedFor?: readonly FinishReason[];
+  /** Sent along as the header of that name; absent when the call is not traced. */
+  traceparent?: string | undefined;
   /** Ends the call: its reason is then thrown, and the call's socket is closed. */
   signal: AbortSignal;
   /** The parts of the reply that its caller can be given beside texts and calls; see the job's field. */
@@ -45,8 +46,12 @@ export interface ProviderRequest extends CallHooks {
   asksThinking?: boolean;
   /** The parts that the adapter adds by itself at other times, and that this model has refused. */
   omits?: ReadonlySet<AddedPart> | undefined;
+  /** Called for each complete line or frame of a stream, also one without text. */
+  onLife?: () => void;
   /** Called for the first part of the reply: thinking, opaque data, text or a call. */
   onBegin?: () => void;
+  /** Completes a body before it is sent; absent where it is whole. */
+  fillBody?: ((body: string) => Promise<Uint8Array>) | undefined;
   /** Bounds the wait behind a complete reply; by default with timers. */
   withTimeout?: typeof withTimeout;
 }

@@ -1,13 +1,17 @@
 import { listOf } from '../reply/answer-fields.js';
-import type { ErrorFacts } from './error-classification.js';
 
 /** Codes of the system for a connection that did not come about. */
 export const unreachable: ReadonlySet<string> = new Set(
   listOf('EAI_AGAIN ECONNREFUSED EHOSTUNREACH ENETUNREACH ENOTFOUND UND_ERR_CONNECT_TIMEOUT'),
 );
 
+interface Said {
+  status?: number | undefined;
+  words?: readonly unknown[];
+}
+
 /** The provider's words, and the code of a failed connection, which in an answer is one of the provider's own. */
-export function wordsOf(error: unknown, { status, words = [] }: ErrorFacts): string[] {
+export function wordsOf(error: unknown, { status, words = [] }: Said): string[] {
   const system = systemCode(error);
   const isAnswered = status !== undefined || words.includes(system);
   return [...words, system].filter(isWord).filter((word) => !(isAnswered && unreachable.has(word)));

@@ -1,5 +1,4 @@
 import type { ParameterName } from '../../../shared/models/model-parameters.js';
-import type { ErrorFacts } from './error-classification.js';
 import { unquoted } from './provider-texts.js';
 
 /**
@@ -30,12 +29,18 @@ export type AddedPart = (typeof addedParts)[number];
  */
 export type Refusal = readonly ParameterName[] | AddedPart | 'effort' | 'signatures' | 'toolChoice';
 
+interface RefusalFacts {
+  param?: string | undefined;
+  text?: string | undefined;
+  words?: readonly unknown[] | undefined;
+}
+
 /**
  * Reads it from OpenAI's code or name of the parameter, or from the text, where the others say it, up to what that
  * quotes. Undefined for a refusal of anything else. The sources are in the long text of
  * decision 44 (`git show 99b4540e:docs/decisions/0044-parts-and-marks.md`).
  */
-export function readRefusal({ param = '', text = '', words = [] }: ErrorFacts): Refusal | undefined {
+export function readRefusal({ param = '', text = '', words = [] }: RefusalFacts): Refusal | undefined {
   const beginning = unquoted(text);
   if (words.includes('invalid_encrypted_content')) return 'signatures';
   if (param !== '') return refusalOf(param, beginning);
