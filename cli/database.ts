@@ -30,7 +30,8 @@ export async function withDatabase<T>(
   command: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
   const config = parseConfig(environment, 'command');
-  const database = openForCommand(findDatabase(config));
+  const url = findDatabase(config);
+  const database = openForCommand(url);
   try {
     await assertUsable(database);
     return await command(database, config);

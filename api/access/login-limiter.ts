@@ -47,7 +47,9 @@ const acceptedForMs = 3_600_000;
  * frees its places at once.
  */
 export class LoginLimiter {
-  readonly #options: Required<LimiterOptions>;
+  readonly #maxFailures: number;
+  readonly #intervalMs: number;
+  readonly #delay: NonNullable<LimiterOptions['delay']>;
   readonly #failures: RateLimiterMemory;
   /** Digests of accepted logins. */
   readonly #accepted = new LRUCache<string, true>({ max: maxAccepted, ttl: acceptedForMs });
@@ -57,9 +59,11 @@ export class LoginLimiter {
   readonly #waiting = new Tally();
 
   constructor(options: LimiterOptions = {}) {
-    this.#options = { ...usualOptions, ...options };
-    const { maxFailures: points, windowSeconds: duration } = this.#options;
-    this.#failures = new RateLimiterMemory({ points, duration });
+    const { maxFailures = 30, windowSeconds = 60, intervalMs = 1000, delay = delayUnreferenced } = options;
+    this.#maxFailures = maxFailures;
+    this.#intervalMs = intervalMs;
+    this.#delay = delay;
+    this.#failures = new RateLimiterMemory({ points: maxFailures, duration: windowSeconds });
   }
 
   /**
@@ -72,7 +76,7 @@ export class LoginLimiter {
     if (this.#accepted.has(this.#digestOf(login))) return;
     const failures = await Promise.all(this.#countersOf(login).map((counter) => this.#failures.get(counter)));
     const waitsMs = failures.flatMap((failed) =>
-      failed !== null && failed.consumedPoints >= this.#options.maxFailures ? [failed.msBeforeNext] : [],
+      failed !== null && failed.consumedPoints >= this.#maxFailures ? [failed.msBeforeNext] : [],
     );
     if (waitsMs.length > 0) await this.#wait(login, Math.max(...waitsMs, 1));
   }
@@ -87,7 +91,7 @@ export class LoginLimiter {
     const [ofAddress] = await Promise.all(
       this.#countersOf(login).map((counter) => this.#failures.penalty(counter)),
     );
-    if (ofAddress && ofAddress.consumedPoints > this.#options.maxFailures)
+    if (ofAddress && ofAddress.consumedPoints > this.#maxFailures)
       throw new Failure('rate_limited', { retryAfterMs: Math.max(ofAddress.msBeforeNext, 1) });
   }
 
@@ -104,7 +108,7 @@ export class LoginLimiter {
     // One attempt is admitted each interval: with n others before it, this one comes after n + 1.
     const intervals = Math.min(this.#waiting.of(client), maxWaitIntervals);
     try {
-      await this.#options.delay(intervals * this.#options.intervalMs, left.signal);
+      await this.#delay(intervals * this.#intervalMs, left.signal);
     } catch {
       throw left.signal.reason;
     } finally {
@@ -128,12 +132,8 @@ export class LoginLimiter {
   }
 }
 
-const usualOptions: Required<LimiterOptions> = {
-  maxFailures: 30,
-  windowSeconds: 60,
-  intervalMs: 1000,
-  delay: (ms, signal) => delayFor(ms, undefined, { ref: false, signal }),
-};
+const delayUnreferenced = (ms: number, signal: AbortSignal): Promise<void> =>
+  delayFor(ms, undefined, { ref: false, signal });
 
 /** Long enough for a reader who opens several pages at once; also the longest wait that an answer names. */
 const windowSeconds = 10;

@@ -5,14 +5,21 @@ import { errorAnswers, jsonOf, objectOf, textOf } from './openai-chat/open-api.j
 import { modelNotFound } from './openai-chat/openai-error.js';
 
 /** A model that may be named at an API of others; its schema says what the fields mean. */
-const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${model}`) => ({
+interface Model {
+  readonly id: string;
+  readonly object: 'model';
+  readonly created: number;
+  readonly owned_by: string;
+}
+
+const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${model}`): Model => ({
   id,
   object: 'model',
   created: Math.floor(since / 1000),
   owned_by: provider,
 });
 
-function modelsOf({ models, config }: ChatApiDeps) {
+function modelsOf({ models, config }: ChatApiDeps): Model[] {
   const aliases = (config.MODEL_ALIASES ?? []).filter(({ name }) => !name.endsWith('*'));
   const named = aliases.map((alias) => toModel({ ...alias, since: performance.timeOrigin }, alias.name));
   return [...models().map((listed) => toModel(listed)), ...named];
@@ -68,7 +75,7 @@ export const modelOperations: readonly Operation[] = [
   },
 ];
 
-const example = {
+const example: Model = {
   id: 'openai/gpt-6-luna',
   object: 'model',
   created: 1_795_253_400,

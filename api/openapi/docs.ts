@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
-import type { RequestHandler, Router } from 'express';
-import { documentsRouter, sendFile } from '../http/conditional.js';
+import { type RequestHandler, Router } from 'express';
+import { sendFile } from '../http/conditional.js';
+import { methodNotAllowed } from '../http/problem.js';
 
 /** The files of Swagger UI that the page needs. */
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
@@ -24,7 +25,11 @@ export function docsRouter(document: object): Router {
       'Content-Type': extname(name),
       'Cache-Control': 'public, max-age=3600',
     });
-  return documentsRouter(pages);
+  const router = Router({ caseSensitive: true, strict: true });
+  for (const [path, handler] of Object.entries(pages)) {
+    router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
+  }
+  return router;
 }
 
 const sendText = (type: string, text: string): RequestHandler =>

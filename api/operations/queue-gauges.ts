@@ -5,7 +5,9 @@ import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { intakes } from '../../shared/metrics/metrics.js';
 
 interface QueueGaugesDeps {
-  instruments: Pick<ApiInstruments, 'onScrape' | 'metrics'>;
+  instruments: Pick<ApiInstruments, 'onScrape'> & {
+    metrics: Pick<ApiInstruments['metrics'], 'queueUp' | 'queueJobs' | 'oldestWaiting'>;
+  };
   fleet: Pick<FleetState, 'readDepths'>;
   /** The time, in milliseconds since the epoch. */
   now?: () => number;

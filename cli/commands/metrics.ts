@@ -9,11 +9,16 @@ import {
 /** `quillgate metrics`: the lists of `docs/metrics.md`, with the values of the label `code` at the end. */
 export function renderMetrics(): string {
   return [
-    '## On the API\n',
+    '## On the API',
+    '',
     ...list(apiMetrics),
-    '\n## On a worker\n',
+    '',
+    '## On a worker',
+    '',
     ...list(workerMetrics),
-    '\n## Values of `code`\n',
+    '',
+    '## Values of `code`',
+    '',
     ...codes([...Object.values(apiMetrics), ...Object.values(workerMetrics)]),
     '',
   ].join('\n');

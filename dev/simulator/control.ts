@@ -98,7 +98,8 @@ async function listCalls(calls: CallLog, query: URLSearchParams, response: Serve
   if (wait === null) return send(response, 200, calls.list(filter));
   const wanted = (call: Call) => matches(call, filter);
   const signal = AbortSignal.timeout(Math.min(timeoutMs, maxWaitMs));
-  return calls.waitFor(wanted, { event: wait === 'close' ? 'closed' : 'recorded', signal }).then(
+  const waiting = wait === 'close' ? calls.waitForClosed(wanted, signal) : calls.waitFor(wanted, signal);
+  return waiting.then(
     () => send(response, 200, calls.list(filter)),
     () => send(response, 408, { simulator: true, error: 'No such call within timeoutMs.' }),
   );

@@ -5,8 +5,7 @@ const maxOptionalDepth = 3;
 const maxDepth = 40;
 const maxValues = 10_000;
 
-/** A text of each format that Claude takes. */
-export const formatTexts = new Map(
+const texts = new Map(
   Object.entries({
     'date-time': '2026-01-01T00:00:00Z',
     time: '00:00:00Z',
@@ -79,7 +78,7 @@ class Filler {
   }
 
   #text({ format, minLength = 0, maxLength }: JsonObject): string {
-    const given = formatTexts.get(String(format));
+    const given = texts.get(String(format));
     if (given !== undefined) return given;
     const length = Math.min(Math.max(this.textLength, Number(minLength)), Number(maxLength ?? Infinity));
     this.#left -= length / 100;

@@ -56,12 +56,18 @@ class Output {
   #writeNext(): void {
     if (this.#isWriting) return;
     this.#takeWaiting();
-    if (this.#current.length === 0) return void this.#endFlush();
+    if (this.#current.length === 0) {
+      this.#endFlush();
+      return;
+    }
     this.#isWriting = true;
     write(stdout, this.#current, (error, written) => {
       this.#isWriting = false;
       this.#current = this.#current.subarray(written);
-      if (error === null) return void this.#writeNext();
+      if (error === null) {
+        this.#writeNext();
+        return;
+      }
       this.#retry.refresh();
       this.#endFlush();
     });

@@ -38,7 +38,8 @@ export const goodEnds: ReadonlySet<string> = new Set(['ok', 'truncated', 'blocke
 
 /** Measurements of this process, one every five seconds for each provider, of the last ten minutes. */
 export class SampleLog {
-  readonly #deps: Required<SampleLogDeps>;
+  readonly #deps: SampleLogDeps;
+  readonly #now: () => number;
   #tallies = newTallies();
   /** The samples that are kept, oldest first. */
   #samples: TimedSample[] = [];
@@ -46,11 +47,12 @@ export class SampleLog {
   #isTaking = false;
 
   constructor(deps: SampleLogDeps) {
-    this.#deps = { now: Date.now, ...deps };
+    this.#deps = deps;
+    this.#now = deps.now ?? Date.now;
   }
 
   start(): void {
-    const leftMs = sampleEveryMs - (this.#deps.now() % sampleEveryMs);
+    const leftMs = sampleEveryMs - (this.#now() % sampleEveryMs);
     // A timer may be early by a millisecond.
     const untilNext = leftMs < minApartMs ? leftMs + sampleEveryMs : leftMs;
     this.#timer = setTimeout(() => {
@@ -84,7 +86,7 @@ export class SampleLog {
   async take(): Promise<void> {
     if (this.#isTaking) return;
     this.#isTaking = true;
-    const slot = Math.round(this.#deps.now() / sampleEveryMs) * sampleEveryMs - sampleEveryMs;
+    const slot = Math.round(this.#now() / sampleEveryMs) * sampleEveryMs - sampleEveryMs;
     const tallies = this.#tallies;
     this.#tallies = newTallies();
     const loads = await this.#deps.readLoads();

@@ -2,7 +2,7 @@ import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
-import { invalid } from '../../../shared/validation.js';
+import { invalidRequest } from '../../../shared/validation.js';
 import { answeredBy, type Completion } from '../../chat/chat-result.js';
 import { changesHeader } from '../../chat/conversation-changes.js';
 import type { ReplySource, TextPosition } from '../../chat/reply-stream.js';
@@ -24,7 +24,8 @@ export function acceptsEventStream(request: HttpRequest): boolean {
 export function readLastEventId(header: string | undefined): TextPosition | undefined {
   if (header === undefined || header === '') return undefined;
   const [, callId, offset] = /^([\w-]{1,64})\.(\d{1,15})$/.exec(header) ?? [];
-  if (callId === undefined) throw invalid('Last-Event-ID', 'is not the id of an event of a reply');
+  if (callId === undefined)
+    throw invalidRequest([{ pointer: 'Last-Event-ID', detail: 'is not the id of an event of a reply' }]);
   return { callId, offset: Number(offset) };
 }
 
@@ -38,12 +39,14 @@ interface StreamedChat {
 export class EventStream implements ReplySink {
   readonly #response: HttpResponse;
   readonly #events: EventResponse;
-  readonly #chat: StreamedChat;
+  readonly #provider: ProviderId;
+  readonly #changes: StreamedChat['changes'];
 
-  constructor(response: HttpResponse, chat: StreamedChat) {
+  constructor(response: HttpResponse, { provider, changes }: StreamedChat) {
     this.#response = response;
     this.#events = new EventResponse(response);
-    this.#chat = chat;
+    this.#provider = provider;
+    this.#changes = changes;
   }
 
   get hasBegun(): boolean {
@@ -51,8 +54,8 @@ export class EventStream implements ReplySink {
   }
 
   begin({ writer, changes }: ReplySource = {}): void {
-    const provider = writer?.provider ?? this.#chat.provider;
-    this.#events.begin({ 'X-LLM-Provider': provider, ...changesHeader(this.#chat.changes, changes) });
+    const provider = writer?.provider ?? this.#provider;
+    this.#events.begin({ 'X-LLM-Provider': provider, ...changesHeader(this.#changes, changes) });
   }
 
   write(delta: string, { callId, offset }: TextPosition): boolean {
@@ -66,7 +69,7 @@ export class EventStream implements ReplySink {
 
   done(completion: Completion): void {
     const { kind, text, model, usage, attempts } = completion;
-    const provider = answeredBy(completion, this.#chat.provider);
+    const provider = answeredBy(completion, this.#provider);
     this.begin({ writer: { provider }, changes: completion.changes });
     const finishReason = kind === 'ok' ? 'stop' : 'length';
     const summary = attempts && { attempts: attempts.map(summarize) };

@@ -1,6 +1,14 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields, type JsonObject } from '../../../shared/json/json.js';
-import * as claude from '../claude.js';
+import {
+  claudeSchemaFault,
+  countMarked,
+  joinThinking,
+  type Thinking,
+  thinkingOf,
+  thought,
+  writeBlocks,
+} from '../claude.js';
 import { inputOf } from '../compose.js';
 import type { WrittenBlock } from '../frames.js';
 import { readImage } from '../part-rules.js';
@@ -22,7 +30,7 @@ export const anthropicPartRules: PartRules = {
   toolName: /^[a-zA-Z0-9_-]{1,128}$/,
   callId: /^[a-zA-Z0-9_-]+$/,
   has: ['one tool of a name', 'tools of a choice', 'an offered choice', 'words in texts', 'the user last'],
-  schema: claude.schemaFault,
+  schema: claudeSchemaFault,
   image(data, mediaType, type) {
     if (data.length > maxImageLength) return `${maxImageLength} bytes at most`;
     return type === mediaType ? undefined : `an image of the type ${mediaType}`;
@@ -101,7 +109,7 @@ export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] 
   [...(system === undefined ? [] : [{ role: 'system', content: system } as const]), ...messages].map(
     ({ role, content }) => ({
       role,
-      content: typeof content === 'string' ? content : claude.joinThinking(content.map(readBlock)),
+      content: typeof content === 'string' ? content : joinThinking(content.map(readBlock)),
     }),
   );
 
@@ -120,7 +128,7 @@ function readBlock(block: AnthropicBlock): Part {
       return { type: 'tool_result', callId, content: said, ...(isError === true && { isError }) };
     }
     default:
-      return claude.thought('anthropic', block);
+      return thought('anthropic', block);
   }
 }
 
@@ -146,21 +154,21 @@ export function readAnthropicParameters(body: AnthropicBody): CallParameters {
     // A mark of the body is one behind all of it; marks of tools alone have no turns.
     markedTurns: body.cache_control
       ? Infinity
-      : claude.countMarked([body.system ?? [], ...body.messages.map(({ content }) => content)]),
+      : countMarked([body.system ?? [], ...body.messages.map(({ content }) => content)]),
   });
 }
 
-const writeThinking = (thinking: claude.Thinking) =>
+const writeThinking = (thinking: Thinking) =>
   'redacted' in thinking
     ? { type: 'redacted_thinking', data: thinking.redacted }
     : { type: 'thinking', thinking: thinking.text, signature: thinking.signature };
 
 export const anthropicSignatureOf = (call: MadeCall): string =>
-  JSON.stringify(claude.thinkingOf(call).map(writeThinking));
+  JSON.stringify(thinkingOf(call).map(writeThinking));
 
 /** The blocks of a reply. */
 export const writeAnthropicBlocks = (reply: Reply): WrittenBlock[] =>
-  claude.writeBlocks(reply, {
+  writeBlocks(reply, {
     thinking(thinking) {
       const whole = writeThinking(thinking);
       if ('redacted' in thinking) return { whole, start: whole, deltas: [] };

@@ -51,8 +51,7 @@ const strictFault = (root: JsonObject, isChat: boolean): Fault | undefined =>
     return isChat || left === undefined ? undefined : wrong(`${left} to be required`);
   });
 
-/** A tool of either wire. */
-export interface Tool {
+interface Tool {
   readonly name: string;
   readonly description?: string;
   readonly strict?: boolean;

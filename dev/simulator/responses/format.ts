@@ -116,8 +116,9 @@ function writeEvents(reply: Reply): StreamFrames {
       frame([...closing.map(at), done]),
     ];
   });
+  const { opening, deltas, closing } = joinBlocks(blocks);
   const end = frame([{ type: `response.${statusOf(reply)}`, response: writeResponse(reply, items) }]);
-  return joinBlocks([start], blocks, [end]);
+  return { opening: [start, ...opening], deltas, closing: [...closing, end] };
 }
 
 const event = (data: ResponsesEvent, number: number): string =>

@@ -111,10 +111,8 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
       ...(typeof choice === 'object' ? { type: 'tool', ...choice } : { type: 'any' }),
       ...(isParallel === false && { disable_parallel_tool_use: true }),
     },
-    output_config: (format || effort) && {
-      effort,
-      format: format && { type: 'json_schema', schema: format },
-    },
+    output_config:
+      format || effort ? { effort, format: format && { type: 'json_schema', schema: format } } : undefined,
   }),
   bedrock: ({ system, turns, tools, choice, format, effort }) => ({
     system: system === undefined ? undefined : [{ text: system }],
@@ -125,13 +123,16 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
       }),
       toolChoice: choice && (typeof choice === 'object' ? { tool: choice } : { any: {} }),
     },
-    outputConfig: (format || effort) && {
-      effort,
-      textFormat: format && {
-        type: 'json_schema',
-        structure: { jsonSchema: { name: 'f', schema: JSON.stringify(format) } },
-      },
-    },
+    outputConfig:
+      format || effort
+        ? {
+            effort,
+            textFormat: format && {
+              type: 'json_schema',
+              structure: { jsonSchema: { name: 'f', schema: JSON.stringify(format) } },
+            },
+          }
+        : undefined,
   }),
   vertexai: ({ system, turns, tools, choice, format, effort }) => ({
     systemInstruction: system === undefined ? undefined : { parts: [{ text: system }] },
@@ -152,10 +153,13 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
         allowedFunctionNames: typeof choice === 'object' ? [choice.name] : undefined,
       },
     },
-    generationConfig: (format || effort) && {
-      ...(format && { responseMimeType: 'application/json', responseJsonSchema: format }),
-      ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() } }),
-    },
+    generationConfig:
+      format || effort
+        ? {
+            ...(format && { responseMimeType: 'application/json', responseJsonSchema: format }),
+            ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() } }),
+          }
+        : undefined,
   }),
 };
 
@@ -166,16 +170,16 @@ const partsIn = ({ content }: SaidTurn): readonly SaidPart[] =>
 
 function messagesOf({ role, content }: SaidTurn): object[] {
   if (typeof content === 'string') return [{ role, content }];
-  const results = content
-    .filter((part) => part.type === 'tool_result')
-    .map((part) => ({ role: 'tool', tool_call_id: part.callId, content: part.content }));
+  const results = content.flatMap((part) =>
+    part.type === 'tool_result' ? [{ role: 'tool', tool_call_id: part.callId, content: part.content }] : [],
+  );
   if (role === 'assistant') {
     const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
-    const calls = content
-      .filter((part) => part.type === 'tool_call')
-      .map(({ id, name, arguments: args }) => {
-        return { id, type: 'function', function: { name, arguments: args } };
-      });
+    const calls = content.flatMap((part) => {
+      if (part.type !== 'tool_call') return [];
+      const { id, name, arguments: args } = part;
+      return [{ id, type: 'function', function: { name, arguments: args } }];
+    });
     return [{ role, content: text || null, ...(calls.length > 0 && { tool_calls: calls }) }];
   }
   const said = content.flatMap((part): object[] => {
