@@ -2,7 +2,7 @@ import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type { Config } from '../shared/config/config.js';
 import { operatorsBase } from './access/operators.js';
 import type { ChatApi, Operation } from './chat-apis/chat-api.js';
-import { apiRouter, failuresBelow, type MountOptions, pathTest } from './chat-apis/mount.js';
+import { apiRouter, exact, failuresBelow, type MountOptions, pathTest } from './chat-apis/mount.js';
 import { refuseOtherApis } from './chat-apis/other-apis.js';
 import generated from './generated/openapi.json' with { type: 'json' };
 import { RegisterRoutes } from './generated/routes.js';
@@ -32,9 +32,6 @@ const postMethods = methodsBelow('/blogs');
 const blogMethods = methodsBelow('/blogs', '/feed.');
 /** A session of the console is valid there alone. */
 const adminMethods = methodsBelow('/admin/');
-
-/** A router does not inherit these settings from the application. */
-const exact = { caseSensitive: true, strict: true };
 
 /** Chat, under both of its bases. */
 export function chatOperations(urls: BaseUrls, before: readonly RequestHandler[]): Router {

@@ -26,12 +26,7 @@ import { EventsController, type EventsControllerDeps } from './admin/events.cont
 import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-feed.js';
 import { HistoryController, type HistoryControllerDeps } from './admin/history.controller.js';
 import { jobQuery } from './admin/pool-jobs.js';
-import {
-  PoolSettingsController,
-  type PoolSettingsControllerDeps,
-  PoolsController,
-  type PoolsControllerDeps,
-} from './admin/pool-settings.controller.js';
+import { PoolsController, type PoolsControllerDeps } from './admin/pool-settings.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
 import { SessionController, type SessionControllerDeps, signInBody } from './admin/session.controller.js';
 import { TokensController } from './admin/tokens.controller.js';
@@ -83,7 +78,6 @@ interface AdminDeps
   extends PoolsControllerDeps,
     HistoryControllerDeps,
     EventsControllerDeps,
-    PoolSettingsControllerDeps,
     SessionControllerDeps,
     AccountsDeps,
     PreviewControllerDeps {}
@@ -162,7 +156,6 @@ const controllers = [
   HistoryController,
   PoolsController,
   EventsController,
-  PoolSettingsController,
   SessionController,
   UsersController,
   TokensController,

@@ -30,11 +30,9 @@ import { ChatRecorder } from './admin/history/chat-recorder.js';
 import { EndedChats } from './admin/history/ended-chats.js';
 import { History } from './admin/history/history.js';
 import { OperatorSettings, SettingsKeeper } from './admin/operator-settings.js';
-import type { PreviewControllerDeps } from './admin/preview.controller.js';
 import { createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { blogOf } from './blog/blog-layout.js';
-import type { BlogsDeps } from './blog/blogs.controller.js';
-import { createFeeds, type FeedsControllerDeps } from './blog/feeds.controller.js';
+import { createFeeds } from './blog/feeds.controller.js';
 import { createPostPages } from './blog/post-page.js';
 import { createExcerpts } from './blog/rendering/excerpts.js';
 import { createMarkdownRenderer } from './blog/rendering/markdown.js';
@@ -137,15 +135,7 @@ interface ApiDeps {
   lifecycle: Lifecycle;
 }
 
-interface ChatParts {
-  chats: LiveChats;
-  storedChats: StoredChats;
-  chatService: ChatService;
-  shares: UserShares;
-  bytesInFlight: BytesInFlight;
-}
-
-function openChat(config: Config, deps: ApiDeps): ChatParts {
+function openChat(config: Config, deps: ApiDeps) {
   const { store, instruments, link, history, authentication, lifecycle } = deps;
   const { pools } = link;
   const { now } = store;
@@ -248,17 +238,11 @@ async function listen(server: ApiServer, address: ListenAddress): Promise<number
 /** The protocol allows 50,000; a part of this size is read in a fraction of a second. */
 const postsPerSitemap = 10_000;
 
-interface OpenBlog extends PreviewControllerDeps {
-  blogs: BlogsDeps;
-  feeds: FeedsControllerDeps;
-  sitemap: Sitemap;
-}
-
 /** The parts of the blog; its renderer is closed with the lifecycle. */
 export function openBlog(
   config: Config,
   { database, lifecycle, log }: { database: Database; lifecycle: Lifecycle; log: Log },
-): OpenBlog {
+) {
   const blog = blogOf(config);
   const posts = new PostStore(database);
   const renderer = lifecycle.opened('renderer', createMarkdownRenderer(), (open) => open.close());

@@ -30,8 +30,7 @@ export async function withDatabase<T>(
   command: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
   const config = parseConfig(environment, 'command');
-  const url = findDatabase(config);
-  const database = openForCommand(url);
+  const database = openForCommand(findDatabase(config));
   try {
     await assertUsable(database);
     return await command(database, config);

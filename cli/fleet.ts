@@ -15,7 +15,7 @@ import {
   type Queues,
   queueOf,
 } from '../shared/queue/channels.js';
-import { type QueueStore, type RecordStore, whenReady } from '../shared/queue/queue-store.js';
+import { type QueueStore, whenReady } from '../shared/queue/queue-store.js';
 import { openRelay } from '../shared/queue/relay.js';
 import { type SettingsChannel, syncLimits } from '../shared/queue/settings-records.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
@@ -32,7 +32,7 @@ export interface ListenTimes {
   /** For the workers' heartbeats, in milliseconds. */
   listenMs?: number;
   /** For a store that does not answer, in milliseconds. */
-  reachMs?: number;
+  reachMs?: number | undefined;
 }
 
 /** Opens the queue's store, to hear the fleet without an API process. Throws `StartupError` without a store. */
@@ -123,7 +123,11 @@ export function withSettings<T>(
 /** Closed again at once: a command makes one change. */
 function channelOf(store: QueueStore, log: Log): SettingsChannel {
   return {
-    records: { ...store.records, readAll: patiently(store.records.readAll) },
+    records: {
+      ...store.records,
+      // A store that is busy may answer none in its time for a request; a person would only ask again.
+      readAll: (keys) => retry(() => store.records.readAll(keys), { pauseMs: 100, maxMs: patienceMs }),
+    },
     syncLimits: async (id) => {
       const queue = store.createQueue(queueName(id));
       try {
@@ -143,9 +147,3 @@ function channelOf(store: QueueStore, log: Log): SettingsChannel {
     },
   };
 }
-
-/** A store that is busy may answer none in its time for a request; a person would only ask again. */
-const patiently =
-  (readAll: RecordStore['readAll']): RecordStore['readAll'] =>
-  (keys) =>
-    retry(() => readAll(keys), { pauseMs: 100, maxMs: patienceMs });

@@ -39,7 +39,15 @@ Programs:
     .description('ask the API or the worker that listens here whether it is alive')
     .option('--ready', 'ask whether it can serve instead')
     .action(async (options) => (await import('./commands/health.js')).checkHealth(environment, options));
-  addLookCommands(quillgate, environment);
+  quillgate
+    .command('status')
+    .description('look at stores and workers once; ends with 1 unless every configured provider is served')
+    .option(
+      '--providers <list>',
+      'comma list of those that must be served (default: those with credentials here, or WORKER_PROVIDERS)',
+    )
+    .option('--json', 'print JSON')
+    .action(async (options) => (await import('./commands/status.js')).printStatus(environment, options));
   addUserCommands(quillgate, environment);
   addTokenCommands(quillgate, environment);
   quillgate
@@ -52,18 +60,6 @@ Programs:
   addPostCommands(quillgate, environment);
   await quillgate.parseAsync();
 });
-
-function addLookCommands(quillgate: Command, environment: Environment): void {
-  quillgate
-    .command('status')
-    .description('look at stores and workers once; ends with 1 unless every configured provider is served')
-    .option(
-      '--providers <list>',
-      'comma list of those that must be served (default: those with credentials here, or WORKER_PROVIDERS)',
-    )
-    .option('--json', 'print JSON')
-    .action(async (options) => (await import('./commands/status.js')).printStatus(environment, options));
-}
 
 function addUserCommands(quillgate: Command, environment: Environment): void {
   const commands = () => import('./commands/users.js');
@@ -112,7 +108,7 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
     .option(
       '--scope <scope>',
       'what it allows, repeatable: blogs:write, blogs:read, chat (for OpenAI-compatible clients), admin (for operators) (default: blogs:write)',
-      collect,
+      (scope: string, before: string[] = []) => [...before, scope],
     )
     .option(
       '--expires <when>',
@@ -132,10 +128,6 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
     .action(async (id) => (await commands()).revokeToken(environment, id));
 }
 
-function collect(value: string, before: string[] = []): string[] {
-  return [...before, value];
-}
-
 function addPoolCommands(quillgate: Command, environment: Environment): void {
   const commands = () => import('./commands/pool-settings.js');
   const pools = quillgate.command('pools').description('show and change the settings of the running pools');
@@ -148,28 +140,6 @@ function addPoolCommands(quillgate: Command, environment: Environment): void {
     .description('list the settings, with the value in force and where it comes from')
     .option('--json', 'print JSON')
     .action(async (options) => (await commands()).listPools(environment, options));
-  addPoolSet(pools, environment);
-  const intakes = [
-    [
-      'pause',
-      'paused',
-      'begin no jobs until resume; running ones go on, and nothing is taken out of the queue',
-    ],
-    ['drain', 'draining', 'refuse new chats and finish what is queued'],
-    ['resume', 'open', 'end a pause or a drain'],
-  ] as const;
-  for (const [name, intake, description] of intakes)
-    pools
-      .command(`${name} <provider>`)
-      .description(description)
-      .action(async (provider) => (await commands()).setIntake(environment, provider, { intake }));
-  pools
-    .command('reset <provider>')
-    .description("reset all settings to the environment's values")
-    .action(async (provider) => (await commands()).resetPool(environment, provider));
-}
-
-function addPoolSet(pools: Command, environment: Environment): void {
   pools
     .command('set <provider>')
     .description('change settings on every worker; the value "default" resets one')
@@ -191,9 +161,25 @@ function addPoolSet(pools: Command, environment: Environment): void {
     )
     .option('--fallback <list>', 'providers to ask when this one fails: provider or provider/model, or none')
     .option('--if-version <version>', 'only if the settings still have this version')
-    .action(async (provider, options) =>
-      (await import('./commands/pool-settings.js')).setPool(environment, provider, options),
-    );
+    .action(async (provider, options) => (await commands()).setPool(environment, provider, options));
+  const intakes = [
+    [
+      'pause',
+      'paused',
+      'begin no jobs until resume; running ones go on, and nothing is taken out of the queue',
+    ],
+    ['drain', 'draining', 'refuse new chats and finish what is queued'],
+    ['resume', 'open', 'end a pause or a drain'],
+  ] as const;
+  for (const [name, intake, description] of intakes)
+    pools
+      .command(`${name} <provider>`)
+      .description(description)
+      .action(async (provider) => (await commands()).setIntake(environment, provider, { intake }));
+  pools
+    .command('reset <provider>')
+    .description("reset all settings to the environment's values")
+    .action(async (provider) => (await commands()).resetPool(environment, provider));
 }
 
 function addPostCommands(quillgate: Command, environment: Environment): void {

@@ -39,7 +39,7 @@ function Console() {
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
         Skip to content
       </button>
-      <header class="top">
+      <header class="row top">
         <a class="brand" href="#/pools">
           Quillgate
         </a>
@@ -59,7 +59,7 @@ function Console() {
 function Navigation({ current }: { current: string | undefined }) {
   return (
     <nav aria-label="Console">
-      <ul>
+      <ul class="row">
         {routes.map(({ view, title }) => (
           <li key={view}>
             <a href={`#/${view}`} aria-current={view === current ? 'page' : undefined}>

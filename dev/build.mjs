@@ -28,22 +28,15 @@ const stampName = '.inputs.sha256';
 
 /** Digest of everything that decides what dist/ holds. */
 function digestInputs() {
-  const sources = globSync(['{api,workers,shared,db,cli,dev}/**/*.ts', 'db/migrations/**', 'console/**'], {
-    cwd: root,
-    exclude: (path) => path.includes('generated'),
-  }).filter((path) => statSync(join(root, path)).isFile());
+  const inputs = [
+    '{api,workers,shared,db,cli,dev}/**/*.ts',
+    '{db/migrations,console}/**',
+    'dev/*.mjs',
+    '{package,package-lock,tsconfig,tsconfig.build,tsoa}.json',
+  ];
+  const sources = globSync(inputs, { cwd: root, exclude: (path) => path.includes('generated') });
   const hash = createHash('sha256');
-  for (const path of [
-    ...sources.sort(),
-    'tsconfig.json',
-    'tsconfig.build.json',
-    'tsoa.json',
-    'package.json',
-    'package-lock.json',
-    'dev/build.mjs',
-    'dev/bundle.mjs',
-    'dev/console.mjs',
-  ]) {
+  for (const path of sources.filter((path) => statSync(join(root, path)).isFile()).sort()) {
     hash
       .update(path)
       .update('\0')

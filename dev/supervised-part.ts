@@ -24,13 +24,11 @@ interface SupervisedPartOptions {
 /** A part of `npm start`, which runs from the beginning, and is started again when it dies. */
 export class SupervisedPart {
   readonly #options: SupervisedPartOptions;
-  readonly #now: () => number;
   #run: Run;
   #restarts: number[] = [];
 
   constructor(options: SupervisedPartOptions) {
     this.#options = options;
-    this.#now = options.now ?? Date.now;
     this.#run = options.start();
   }
 
@@ -46,31 +44,25 @@ export class SupervisedPart {
 
   /** Starts the part again whenever it dies. Resolves with the reason when it is given up, or ends while stopping. */
   async keepRunning(): Promise<string> {
-    const { stopping, say } = this.#options;
-    for (;;) {
-      const reason = await this.#run.ended;
-      if (stopping.aborted) return reason;
-      const now = this.#now();
-      this.#restarts = this.#restarts.filter((at) => at > now - windowMs);
-      if (this.#restarts.length === maxRestarts)
-        return `${reason}. It was started again three times in the minute before.`;
-      this.#restarts.push(now);
-      say(`${reason}. Starting it again.`);
-      try {
-        this.#restart();
-      } catch (error) {
-        return `${reason}. It cannot be started again: ${error instanceof Error ? error.message : 'failed'}.`;
-      }
-    }
-  }
-
-  #restart(): void {
-    const { name, start, stopping, say } = this.#options;
-    const run = start();
-    this.#run = run;
+    const { name, start, stopping, say, now = Date.now } = this.#options;
     const sayItRuns = () => {
       if (!stopping.aborted) say(`${name} runs again.`);
     };
-    run.ready.then(sayItRuns, () => undefined);
+    for (;;) {
+      const reason = await this.#run.ended;
+      if (stopping.aborted) return reason;
+      const diedAt = now();
+      this.#restarts = this.#restarts.filter((at) => at > diedAt - windowMs);
+      if (this.#restarts.length === maxRestarts)
+        return `${reason}. It was started again three times in the minute before.`;
+      this.#restarts.push(diedAt);
+      say(`${reason}. Starting it again.`);
+      try {
+        this.#run = start();
+      } catch (error) {
+        return `${reason}. It cannot be started again: ${error instanceof Error ? error.message : 'failed'}.`;
+      }
+      this.#run.ready.then(sayItRuns, () => undefined);
+    }
   }
 }

@@ -10,13 +10,21 @@ interface FailureKind {
   readonly detail: string;
   readonly retryable: boolean;
   /** Default delay before a retry, in milliseconds, where waiting helps. */
-  readonly retryAfterMs: number | undefined;
+  readonly retryAfterMs?: number | undefined;
 }
 
-const kind = (
-  status: number,
-  { retryable = false, retryAfterMs, ...text }: Pick<FailureKind, 'title' | 'detail'> & Partial<FailureKind>,
-): FailureKind => ({ status, ...text, retryable, retryAfterMs });
+/** A failure that the same request meets again. */
+const kind = (status: number, title: string, detail: string): FailureKind => ({
+  ...{ status, title, detail },
+  retryable: false,
+});
+
+/** One that may pass. */
+const passing = (status: number, title: string, detail: string, retryAfterMs?: number): FailureKind => ({
+  ...kind(status, title, detail),
+  retryable: true,
+  retryAfterMs,
+});
 
 /**
  * Programs know a conversation that is too long by words of other servers: this text has those that opencode
@@ -27,137 +35,91 @@ export const describeExcess = (tokens?: number): string =>
   `This model's maximum context length is ${tokens === undefined ? 'exceeded' : `${tokens} tokens`} (context_length_exceeded): the conversation, with the reply that it asks for, exceeds the context window.`;
 
 /** Says how long a provider was waited for: for an answer, or in a stream for the next sign of life. */
-export const describeTimeout = ({
-  limitMs,
-  fellSilent,
-}: {
-  limitMs: number;
-  fellSilent?: true | undefined;
-}): string =>
+export const describeTimeout = (limitMs: number, fellSilent = false): string =>
   `The provider ${fellSilent ? 'sent nothing for' : 'did not answer within'} ${limitMs / 1000} s. A shorter conversation or another model may answer sooner.`;
 
 /** The closed table of expected failures. Nothing outside it reaches a client, and no text here quotes a caller. */
 export const failureKinds = {
-  invalid_json: kind(400, { title: 'Invalid JSON', detail: 'The body is not well-formed JSON.' }),
-  invalid_request: kind(400, {
-    title: 'Invalid request',
-    detail: 'The request does not have the documented shape.',
-  }),
-  empty_conversation: kind(400, {
-    title: 'Empty conversation',
-    detail: 'No message has any text.',
-  }),
-  unknown_provider: kind(400, {
-    title: 'Unknown provider',
-    detail: 'X-LLM must be sent once and be exactly one of: openai, anthropic, bedrock, vertexai.',
-  }),
-  unauthorized: kind(401, {
-    title: 'Unauthorized',
-    detail: 'Valid credentials are required; WWW-Authenticate names the scheme.',
-  }),
-  insufficient_scope: kind(403, {
-    title: 'Insufficient scope',
-    detail: 'The access token does not allow this.',
-  }),
-  suspended: kind(403, {
-    title: 'Suspended',
-    detail: 'The operators have suspended this user.',
-  }),
-  cross_origin: kind(403, {
-    title: 'Cross-origin request',
-    detail:
-      "Only this server's own pages may do this with a session; Sec-Fetch-Site or Origin has to say so.",
-  }),
-  not_found: kind(404, { title: 'Not found', detail: 'There is nothing at this address.' }),
-  method_not_allowed: kind(405, {
-    title: 'Method not allowed',
-    detail: 'This address does not support the method; see Allow.',
-  }),
-  slug_taken: kind(409, { title: 'Slug taken', detail: 'Another post has this slug.' }),
-  name_taken: kind(409, { title: 'Name taken', detail: 'There is a user of this name already.' }),
-  own_user: kind(409, {
-    title: 'Own user',
-    detail: 'An operator cannot remove or suspend their own user; another operator can, or the command line.',
-  }),
-  precondition_failed: kind(412, {
-    title: 'Precondition failed',
-    detail: 'The post has changed since; see ETag.',
-  }),
-  payload_too_large: kind(413, {
-    title: 'Payload too large',
-    detail: 'The body is larger than this server accepts.',
-  }),
-  unsupported_media_type: kind(415, {
-    title: 'Unsupported media type',
-    detail: 'Send the body as application/json in UTF-8.',
-  }),
-  idempotency_key_reused: kind(422, {
-    title: 'Idempotency key reused',
-    detail: 'This Idempotency-Key was used with another request.',
-  }),
-  rate_limited: kind(429, {
-    title: 'Rate limited',
-    detail: 'Too many requests of this kind; see Retry-After.',
-    retryable: true,
-    retryAfterMs: 60_000,
-  }),
-  provider_error: kind(500, {
-    title: 'Provider error',
-    detail: 'The provider failed to give a usable answer.',
-    retryable: true,
-  }),
-  provider_rejected: kind(500, {
-    title: 'Provider rejected',
-    detail: 'The provider refused the request. Operators can see the status and the type of its error.',
-  }),
-  provider_rate_limited: kind(500, {
-    title: 'Provider rate limited',
-    detail: 'The provider refuses requests above its rate limit.',
-    retryable: true,
-  }),
-  provider_timeout: kind(500, {
-    title: 'Provider timeout',
-    detail:
-      'The provider did not answer in time, or fell silent. A shorter conversation or another model may answer sooner.',
-    retryable: true,
-  }),
-  content_blocked: kind(500, {
-    title: 'Content blocked',
-    detail: "The provider's content filter blocked the conversation or the reply.",
-  }),
-  context_length_exceeded: kind(500, {
-    title: 'Context length exceeded',
-    detail: describeExcess(),
-  }),
-  provider_unavailable: kind(500, {
-    title: 'Provider unavailable',
-    detail: 'No worker can reach this provider at the moment.',
-    retryable: true,
-    retryAfterMs: 5000,
-  }),
-  overloaded: kind(500, {
-    title: 'Overloaded',
-    detail: 'The wait for this provider is longer than the deadline of the request.',
-    retryable: true,
-  }),
-  timeout: kind(500, {
-    title: 'Timeout',
-    detail: 'The deadline of the request passed before there was an answer.',
-    retryable: true,
-  }),
-  queue_unavailable: kind(500, {
-    title: 'Queue unavailable',
-    detail: 'The queue cannot be reached at the moment.',
-    retryable: true,
-    retryAfterMs: 2000,
-  }),
-  database_unavailable: kind(503, {
-    title: 'Database unavailable',
-    detail: 'The database cannot be reached at the moment.',
-    retryable: true,
-    retryAfterMs: 2000,
-  }),
-  internal: kind(500, { title: 'Internal error', detail: 'Something went wrong on our side.' }),
+  invalid_json: kind(400, 'Invalid JSON', 'The body is not well-formed JSON.'),
+  invalid_request: kind(400, 'Invalid request', 'The request does not have the documented shape.'),
+  empty_conversation: kind(400, 'Empty conversation', 'No message has any text.'),
+  unknown_provider: kind(
+    400,
+    'Unknown provider',
+    'X-LLM must be sent once and be exactly one of: openai, anthropic, bedrock, vertexai.',
+  ),
+  unauthorized: kind(
+    401,
+    'Unauthorized',
+    'Valid credentials are required; WWW-Authenticate names the scheme.',
+  ),
+  insufficient_scope: kind(403, 'Insufficient scope', 'The access token does not allow this.'),
+  suspended: kind(403, 'Suspended', 'The operators have suspended this user.'),
+  cross_origin: kind(
+    403,
+    'Cross-origin request',
+    "Only this server's own pages may do this with a session; Sec-Fetch-Site or Origin has to say so.",
+  ),
+  not_found: kind(404, 'Not found', 'There is nothing at this address.'),
+  method_not_allowed: kind(405, 'Method not allowed', 'This address does not support the method; see Allow.'),
+  slug_taken: kind(409, 'Slug taken', 'Another post has this slug.'),
+  name_taken: kind(409, 'Name taken', 'There is a user of this name already.'),
+  own_user: kind(
+    409,
+    'Own user',
+    'An operator cannot remove or suspend their own user; another operator can, or the command line.',
+  ),
+  precondition_failed: kind(412, 'Precondition failed', 'The post has changed since; see ETag.'),
+  payload_too_large: kind(413, 'Payload too large', 'The body is larger than this server accepts.'),
+  unsupported_media_type: kind(415, 'Unsupported media type', 'Send the body as application/json in UTF-8.'),
+  idempotency_key_reused: kind(
+    422,
+    'Idempotency key reused',
+    'This Idempotency-Key was used with another request.',
+  ),
+  rate_limited: passing(429, 'Rate limited', 'Too many requests of this kind; see Retry-After.', 60_000),
+  provider_error: passing(500, 'Provider error', 'The provider failed to give a usable answer.'),
+  provider_rejected: kind(
+    500,
+    'Provider rejected',
+    'The provider refused the request. Operators can see the status and the type of its error.',
+  ),
+  provider_rate_limited: passing(
+    500,
+    'Provider rate limited',
+    'The provider refuses requests above its rate limit.',
+  ),
+  provider_timeout: passing(
+    500,
+    'Provider timeout',
+    'The provider did not answer in time, or fell silent. A shorter conversation or another model may answer sooner.',
+  ),
+  content_blocked: kind(
+    500,
+    'Content blocked',
+    "The provider's content filter blocked the conversation or the reply.",
+  ),
+  context_length_exceeded: kind(500, 'Context length exceeded', describeExcess()),
+  provider_unavailable: passing(
+    500,
+    'Provider unavailable',
+    'No worker can reach this provider at the moment.',
+    5000,
+  ),
+  overloaded: passing(
+    500,
+    'Overloaded',
+    'The wait for this provider is longer than the deadline of the request.',
+  ),
+  timeout: passing(500, 'Timeout', 'The deadline of the request passed before there was an answer.'),
+  queue_unavailable: passing(500, 'Queue unavailable', 'The queue cannot be reached at the moment.', 2000),
+  database_unavailable: passing(
+    503,
+    'Database unavailable',
+    'The database cannot be reached at the moment.',
+    2000,
+  ),
+  internal: kind(500, 'Internal error', 'Something went wrong on our side.'),
 } as const satisfies Record<FailureCode, FailureKind>;
 
 /** Every code, for schemas that carry one. */

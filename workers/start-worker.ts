@@ -61,10 +61,11 @@ export async function work(config: Config): Promise<void> {
   const instruments = openInstruments(workerMetrics, { ofProcess: true });
   instruments.metrics.buildInfo.set({ release }, 1);
   let pools: Pool[] | undefined;
-  await openHealthServer({ config, store, instruments, lifecycle, isWorking: () => pools !== undefined });
+  const deps = { config, store, instruments, tracing, log, lifecycle };
+  await openHealthServer(deps, () => pools !== undefined);
   if (!(await store.whenReady(lifecycle.stopping))) return;
   lifecycle.opened('pruner', startPruner({ store, log }), (pruner) => pruner.stop());
-  pools = await startPools({ config, store, instruments, tracing, log, lifecycle }).catch((error) => {
+  pools = await startPools(deps).catch((error) => {
     if (lifecycle.stopping.aborted) return [];
     throw error;
   });
@@ -152,17 +153,9 @@ function runsHere(config: Config, id: ProviderId, log: Log): boolean {
   return simulated;
 }
 
-interface HealthServerDeps {
-  config: Pick<Config, 'WORKER_PORT' | 'HOST'>;
-  store: QueueStore;
-  instruments: Pick<WorkerInstruments, 'scrape'>;
-  lifecycle: Lifecycle;
-  isWorking: () => boolean;
-}
-
 /** Serves this worker's `/livez`, `/readyz` and `/metrics`; closed with the lifecycle. Throws without its port. */
-export async function openHealthServer(deps: HealthServerDeps): Promise<void> {
-  const { config, store, instruments, lifecycle, isWorking } = deps;
+async function openHealthServer(deps: StartDeps, isWorking: () => boolean): Promise<void> {
+  const { config, store, instruments, lifecycle } = deps;
   const server = createServer((request, response) => {
     const answer = (status: number, body: object) =>
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));

@@ -112,6 +112,8 @@ export function environmentGrants({ first }: EnvironmentUsers): ReadonlyMap<stri
   return grants;
 }
 
+type ReadGrant = () => Promise<readonly [string, Grant] | undefined>;
+
 /** Unknown keys that are remembered, 150 bytes each. Forgetting one only means that it is looked up again. */
 const maxUnknown = 10_000;
 /** If changes keep overtaking the reading, the last one begins within this time: a request has four seconds. */
@@ -149,10 +151,7 @@ export class KnownGrants {
    * Checks the keys, and reads the grant when none is known. Rejects as `read` does, and then remembers nothing; also
    * with `database_unavailable`, where changes overtake each reading for a second.
    */
-  async find(
-    keys: readonly string[],
-    read: () => Promise<readonly [string, Grant] | undefined>,
-  ): Promise<Caller | undefined> {
+  async find(keys: readonly string[], read: ReadGrant): Promise<Caller | undefined> {
     const [key] = keys;
     if (key === undefined || this.#unknown.has(key) || keys.some((each) => this.#grants.has(each)))
       return this.check(keys);
@@ -178,10 +177,7 @@ export class KnownGrants {
     this.#unknown.clear();
   }
 
-  async #lookUp(
-    keys: readonly string[],
-    read: () => Promise<readonly [string, Grant] | undefined>,
-  ): Promise<Caller | undefined> {
+  async #lookUp(keys: readonly string[], read: ReadGrant): Promise<Caller | undefined> {
     const readUntil = this.#now() + readForMs;
     do {
       const changes = this.#changes;

@@ -47,9 +47,7 @@ const acceptedForMs = 3_600_000;
  * frees its places at once.
  */
 export class LoginLimiter {
-  readonly #maxFailures: number;
-  readonly #intervalMs: number;
-  readonly #delay: NonNullable<LimiterOptions['delay']>;
+  readonly #options: Required<LimiterOptions>;
   readonly #failures: RateLimiterMemory;
   /** Digests of accepted logins. */
   readonly #accepted = new LRUCache<string, true>({ max: maxAccepted, ttl: acceptedForMs });
@@ -59,11 +57,9 @@ export class LoginLimiter {
   readonly #waiting = new Tally();
 
   constructor(options: LimiterOptions = {}) {
-    const { maxFailures = 30, windowSeconds = 60, intervalMs = 1000, delay = delayUnreferenced } = options;
-    this.#maxFailures = maxFailures;
-    this.#intervalMs = intervalMs;
-    this.#delay = delay;
-    this.#failures = new RateLimiterMemory({ points: maxFailures, duration: windowSeconds });
+    this.#options = { ...usualOptions, ...options };
+    const { maxFailures: points, windowSeconds: duration } = this.#options;
+    this.#failures = new RateLimiterMemory({ points, duration });
   }
 
   /**
@@ -76,7 +72,7 @@ export class LoginLimiter {
     if (this.#accepted.has(this.#digestOf(login))) return;
     const failures = await Promise.all(this.#countersOf(login).map((counter) => this.#failures.get(counter)));
     const waitsMs = failures.flatMap((failed) =>
-      failed !== null && failed.consumedPoints >= this.#maxFailures ? [failed.msBeforeNext] : [],
+      failed !== null && failed.consumedPoints >= this.#options.maxFailures ? [failed.msBeforeNext] : [],
     );
     if (waitsMs.length > 0) await this.#wait(login, Math.max(...waitsMs, 1));
   }
@@ -91,7 +87,7 @@ export class LoginLimiter {
     const [ofAddress] = await Promise.all(
       this.#countersOf(login).map((counter) => this.#failures.penalty(counter)),
     );
-    if (ofAddress && ofAddress.consumedPoints > this.#maxFailures)
+    if (ofAddress && ofAddress.consumedPoints > this.#options.maxFailures)
       throw new Failure('rate_limited', { retryAfterMs: Math.max(ofAddress.msBeforeNext, 1) });
   }
 
@@ -108,7 +104,7 @@ export class LoginLimiter {
     // One attempt is admitted each interval: with n others before it, this one comes after n + 1.
     const intervals = Math.min(this.#waiting.of(client), maxWaitIntervals);
     try {
-      await this.#delay(intervals * this.#intervalMs, left.signal);
+      await this.#options.delay(intervals * this.#options.intervalMs, left.signal);
     } catch {
       throw left.signal.reason;
     } finally {
@@ -132,8 +128,12 @@ export class LoginLimiter {
   }
 }
 
-const delayUnreferenced = (ms: number, signal: AbortSignal): Promise<void> =>
-  delayFor(ms, undefined, { ref: false, signal });
+const usualOptions: Required<LimiterOptions> = {
+  maxFailures: 30,
+  windowSeconds: 60,
+  intervalMs: 1000,
+  delay: (ms, signal) => delayFor(ms, undefined, { ref: false, signal }),
+};
 
 /** Long enough for a reader who opens several pages at once; also the longest wait that an answer names. */
 const windowSeconds = 10;

@@ -32,9 +32,11 @@ import { checkQuery } from '../http/query.js';
 import type { OperatorSettings } from './operator-settings.js';
 import { type JobQuery, jobQuery, listJobs, type PoolQueues } from './pool-jobs.js';
 
-/** The dependencies of the operations on settings. */
-export interface PoolSettingsControllerDeps {
+/** The dependencies of the operations on pools. */
+export interface PoolsControllerDeps {
+  fleet: Pick<FleetState, 'read'>;
   settings: Pick<OperatorSettings, 'read' | 'replace'>;
+  queues: PoolQueues;
 }
 
 /** Before the body or the query is read. Throws `not_found`. */
@@ -42,82 +44,6 @@ const checkProvider: RequestHandler = ({ params }, _response, next) => {
   providerOf(String(params.provider));
   next();
 };
-
-@Route('admin/pools/{provider}')
-@Security('admin')
-@Response<Problem>('404', 'No such provider')
-export class PoolSettingsController extends Controller {
-  constructor(private readonly deps: PoolSettingsControllerDeps) {
-    super();
-  }
-
-  /**
-   * Each setting with the value in force and where it comes from, as this API process knows them, also while the
-   * database is down.
-   *
-   * @summary Get the settings of a provider's pools
-   * @param provider Id of the provider.
-   */
-  @Get()
-  @Middlewares(checkProvider)
-  @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
-  async getPoolSettings(@Path() provider: string): Promise<PoolSettings> {
-    return this.#answer(this.deps.settings.read(providerOf(provider)));
-  }
-
-  /**
-   * On every worker within a second; running calls go on. The body is all that shall replace the environment.
-   *
-   * @summary Change the settings of a provider's pools
-   * @param provider Id of the provider.
-   * @param ifMatch The `ETag` of the settings that the change is based on: 412, with who has changed them, unless it is
-   * current.
-   */
-  @Put()
-  @Middlewares(checkProvider, readJsonBody, checkBody(newOverridesSchema))
-  @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
-  @Response<Problem, { ETag: string }>('412', 'Somebody else has changed the settings')
-  @Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
-  async replacePoolSettings(
-    @Request() request: AuthenticatedRequest,
-    @Path() provider: string,
-    @Body() body: PoolSettingsInput,
-    @Header('If-Match') ifMatch?: string,
-  ): Promise<PoolSettings> {
-    const changed = await this.deps.settings.replace({
-      provider: providerOf(provider),
-      overrides: body as PoolOverrides,
-      expected: expectedVersion(ifMatch),
-      changedBy: request.user.name,
-    });
-    return this.#answer(changed);
-  }
-
-  #answer(settings: PoolSettings): PoolSettings {
-    this.setHeader('ETag', `"${settings.version}"`);
-    return settings;
-  }
-}
-
-/** Throws `not_found`. */
-function providerOf(name: string): ProviderId {
-  const provider = providerIds.find((id) => id === name);
-  if (provider === undefined) throw new Failure('not_found');
-  return provider;
-}
-
-/** Without the header the request is refused, so that no unseen change is lost. Unknown tags match no version. */
-function expectedVersion(ifMatch = ''): number {
-  const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(tagAsSent(ifMatch.trim())) ?? [];
-  if (version !== undefined) return Number(version);
-  throw invalidRequest([{ pointer: 'If-Match', detail: 'must be the ETag of the settings' }]);
-}
-
-/** The dependencies of the operations on pools. */
-export interface PoolsControllerDeps {
-  fleet: Pick<FleetState, 'read'>;
-  queues: PoolQueues;
-}
 
 @Route('admin/pools')
 @Security('admin')
@@ -139,6 +65,50 @@ export class PoolsController extends Controller {
   }
 
   /**
+   * Each setting with the value in force and where it comes from, as this API process knows them, also while the
+   * database is down.
+   *
+   * @summary Get the settings of a provider's pools
+   * @param provider Id of the provider.
+   */
+  @Get('{provider}')
+  @Middlewares(checkProvider)
+  @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
+  @Response<Problem>('404', 'No such provider')
+  async getPoolSettings(@Path() provider: string): Promise<PoolSettings> {
+    return this.#answer(this.deps.settings.read(providerOf(provider)));
+  }
+
+  /**
+   * On every worker within a second; running calls go on. The body is all that shall replace the environment.
+   *
+   * @summary Change the settings of a provider's pools
+   * @param provider Id of the provider.
+   * @param ifMatch The `ETag` of the settings that the change is based on: 412, with who has changed them, unless it is
+   * current.
+   */
+  @Put('{provider}')
+  @Middlewares(checkProvider, readJsonBody, checkBody(newOverridesSchema))
+  @SuccessResponse<{ ETag: string }>('200', 'The settings', 'application/json')
+  @Response<Problem>('404', 'No such provider')
+  @Response<Problem, { ETag: string }>('412', 'Somebody else has changed the settings')
+  @Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
+  async replacePoolSettings(
+    @Request() request: AuthenticatedRequest,
+    @Path() provider: string,
+    @Body() body: PoolSettingsInput,
+    @Header('If-Match') ifMatch?: string,
+  ): Promise<PoolSettings> {
+    const changed = await this.deps.settings.replace({
+      provider: providerOf(provider),
+      overrides: body as PoolOverrides,
+      expected: expectedVersion(ifMatch),
+      changedBy: request.user.name,
+    });
+    return this.#answer(changed);
+  }
+
+  /**
    * Ids, times and attempts of the jobs in one state, the newest first, and none of their texts. Of the waiting ones
    * those with a priority come first. Jobs go on while you read: the next page may repeat some, or miss some.
    *
@@ -152,4 +122,23 @@ export class PoolsController extends Controller {
   async listJobs(@Path() provider: string, @Queries() query: JobQuery): Promise<PoolJobPage> {
     return listJobs(this.deps.queues, providerOf(provider), query);
   }
+
+  #answer(settings: PoolSettings): PoolSettings {
+    this.setHeader('ETag', `"${settings.version}"`);
+    return settings;
+  }
+}
+
+/** Throws `not_found`. */
+function providerOf(name: string): ProviderId {
+  const provider = providerIds.find((id) => id === name);
+  if (provider === undefined) throw new Failure('not_found');
+  return provider;
+}
+
+/** Without the header the request is refused, so that no unseen change is lost. Unknown tags match no version. */
+function expectedVersion(ifMatch = ''): number {
+  const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(tagAsSent(ifMatch.trim())) ?? [];
+  if (version !== undefined) return Number(version);
+  throw invalidRequest([{ pointer: 'If-Match', detail: 'must be the ETag of the settings' }]);
 }

@@ -73,12 +73,7 @@ export class UsersController extends Controller {
     const data = page.data.filter(({ name }) => !names.includes(name));
     if (after !== undefined || names.length === 0) return { ...page, data };
     const stored = await store.list({ names });
-    const named = environmentUsers.map((user) =>
-      withStored(
-        user,
-        stored.find(({ name }) => name === user.name),
-      ),
-    );
+    const named = environmentUsers.map((user) => withStored(user, stored));
     return { ...page, data: [...named, ...data] };
   }
 
@@ -180,7 +175,8 @@ export class UsersController extends Controller {
 }
 
 /** A user that the environment names, with what the database knows of the same user: either secret counts. */
-function withStored(user: UserInfo, stored: UserInfo | undefined): UserInfo {
+function withStored(user: UserInfo, users: readonly UserInfo[]): UserInfo {
+  const stored = users.find(({ name }) => name === user.name);
   if (stored === undefined) return { ...user, source: 'environment' };
   const { hasSecret, role } = user;
   return {

@@ -38,15 +38,11 @@ export function blogOf({
   };
 }
 
-/** A page of the blog before it is laid out. */
-interface BlogPageParts {
-  title: string;
-  head: readonly string[];
-  main: string;
-}
-
 /** Lays out a page that leads to the blog's index and to its feeds. */
-export function layOutBlogPage(blog: Blog, { title, head, main }: BlogPageParts): string {
+export function layOutBlogPage(
+  blog: Blog,
+  { title, head, main }: { title: string; head: readonly string[]; main: string },
+): string {
   const feeds = [
     ['application/atom+xml', '/feed.xml', 'Atom feed'],
     ['application/feed+json', '/feed.json', 'JSON feed'],

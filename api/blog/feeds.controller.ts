@@ -92,15 +92,6 @@ interface FeedsDeps {
   render: RenderPost;
 }
 
-/** The current state of a feed. */
-interface Feed {
-  /** Strong; changes with every change of a post in the feed. */
-  etag: string;
-  mediaType: string;
-  /** The document in UTF-8. Reads the posts only for the first request of this state. */
-  body: () => Promise<Buffer>;
-}
-
 /** The feeds of one blog. They cache their documents, so build them once. */
 type Feeds = ReturnType<typeof createFeeds>;
 
@@ -114,8 +105,12 @@ export function createFeeds({ posts, blog, render }: FeedsDeps) {
       Buffer.from(feedDocuments[format].write(blog, await readNewest({ posts, render, blog }))),
   });
   return {
-    /** Throws `database_unavailable`; so does `body`, and `internal` if the renderer is busy. */
-    async find(format: FeedFormat): Promise<Feed> {
+    /**
+     * The current state of a feed. The tag is strong, and changes with every change of a post in the feed. `body` gives
+     * the document in UTF-8, and reads the posts only for the first request of this state. Throws
+     * `database_unavailable`; so does `body`, and `internal` if the renderer is busy.
+     */
+    async find(format: FeedFormat) {
       const key = `${keyOf(blog, await posts.newest(maxEntries))}-${format}`;
       const body = () => documents.forceFetch(key, { context: format });
       return { etag: `"${key}"`, mediaType: feedDocuments[format].mediaType, body };

@@ -1,41 +1,26 @@
 import { createHash } from 'node:crypto';
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 import type { UserIdentity } from '../../db/access/users.js';
 import type { PostFields, PostRequest } from '../../db/posts/post-creation.js';
 import { postInput, type postPatch } from '../../db/posts/post-rules.js';
-import type { ProblemError } from '../../shared/contracts/contract.js';
-import { check, invalidRequest, maxErrorsListed } from '../../shared/validation.js';
-import { markApplied, prefersStrict } from '../http/prefer.js';
-import { listFields, readIdempotencyKey, type UnknownField, unknownFieldsOf } from '../http/query.js';
+import { isObject } from '../../shared/json/json.js';
+import { checkFields } from '../http/json-body.js';
+import { readIdempotencyKey, unknownFieldsOf } from '../http/query.js';
 
-/**
- * Checks the parsed JSON body and leaves only the fields of a post in `request.body`. Others are listed in
- * `X-Ignored-Fields`, or refused with `Prefer: handling=strict` (RFC 7240). Throws `invalid_request`.
- */
-export function checkPost(schema: typeof postInput | typeof postPatch): RequestHandler {
-  return (request: Request, response: Response, next: NextFunction) => {
-    const { data, errors } = check(schema, request.body);
-    const ignored = unknownFields(request.body);
-    const isStrict = prefersStrict(request.get('Prefer'));
-    markApplied(response, { isStrict });
-    if (isStrict) errors.push(...ignored.slice(0, maxErrorsListed).map(refuse));
-    if (errors.length > 0) throw invalidRequest(errors);
-    if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(({ name }) => name)));
-    request.body = data;
-    next();
-  };
-}
+/** Checks the body of a post, and leaves only its fields; throws as `checkFields`. */
+export const checkPost = (schema: typeof postInput | typeof postPatch): RequestHandler =>
+  checkFields(schema, unknownFields);
 
 const writable = new Set(Object.keys(postInput.shape));
 const readOnly = new Set(['id', 'publishedAt', 'createdAt', 'updatedAt', 'version']);
 
-const unknownFields = (body: unknown): UnknownField[] =>
-  typeof body === 'object' && body !== null && !Array.isArray(body) ? unknownFieldsOf(body, writable) : [];
-
-const refuse = ({ name, pointer }: UnknownField): ProblemError => ({
-  pointer,
-  detail: readOnly.has(name) ? 'is read-only' : 'is not a field of a post',
-});
+function unknownFields(body: unknown) {
+  if (!isObject(body)) return [];
+  return unknownFieldsOf(body, writable).map((field) => ({
+    ...field,
+    detail: readOnly.has(field.name) ? 'is read-only' : 'is not a field of a post',
+  }));
+}
 
 /**
  * The identity of a retry of a request to create a post; undefined without a key. Requests are the same when they

@@ -3,7 +3,7 @@ import type { Change, Removal, Unchanged } from '../../db/posts/post-changes.js'
 import type { PostRevision } from '../../db/posts/post-rows.js';
 import type { Post } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { invalid } from '../../shared/validation.js';
 import type { ReaderRequest } from '../access/caller.js';
 import { type Content, parseTags, sendDocument, tagAsSent } from '../http/conditional.js';
 import { isUuid, preferredOf } from '../http/query.js';
@@ -117,9 +117,7 @@ export function etagOf({ version, updatedAt }: PostRevision, suffix = ''): strin
 export function expectedVersions(ifMatch: string | undefined): readonly PostRevision[] | undefined {
   if (ifMatch === undefined) return undefined;
   const tags = parseTags(ifMatch);
-  if (tags === undefined) {
-    throw invalidRequest([{ pointer: 'If-Match', detail: 'must be * or a list of entity tags' }]);
-  }
+  if (tags === undefined) throw invalid('If-Match', 'must be * or a list of entity tags');
   return tags === '*' ? undefined : tags.flatMap(toVersion);
 }
 

@@ -5,21 +5,14 @@ import { errorAnswers, jsonOf, objectOf, textOf } from './openai-chat/open-api.j
 import { modelNotFound } from './openai-chat/openai-error.js';
 
 /** A model that may be named at an API of others; its schema says what the fields mean. */
-interface Model {
-  readonly id: string;
-  readonly object: 'model';
-  readonly created: number;
-  readonly owned_by: string;
-}
-
-const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${model}`): Model => ({
+const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${model}`) => ({
   id,
   object: 'model',
   created: Math.floor(since / 1000),
   owned_by: provider,
 });
 
-function modelsOf({ models, config }: ChatApiDeps): Model[] {
+function modelsOf({ models, config }: ChatApiDeps) {
   const aliases = (config.MODEL_ALIASES ?? []).filter(({ name }) => !name.endsWith('*'));
   const named = aliases.map((alias) => toModel({ ...alias, since: performance.timeOrigin }, alias.name));
   return [...models().map((listed) => toModel(listed)), ...named];
@@ -75,7 +68,7 @@ export const modelOperations: readonly Operation[] = [
   },
 ];
 
-const example: Model = {
+const example = {
   id: 'openai/gpt-6-luna',
   object: 'model',
   created: 1_795_253_400,

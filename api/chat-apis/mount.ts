@@ -20,7 +20,7 @@ export interface MountOptions {
 }
 
 /** A router does not inherit these settings from the application. */
-const exact = { caseSensitive: true, strict: true };
+export const exact = { caseSensitive: true, strict: true };
 
 /** The routes of these operations, behind `before`; another method at one of their addresses is refused. */
 export function apiRouter(

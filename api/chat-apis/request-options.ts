@@ -3,7 +3,7 @@ import { parseTargets } from '../../shared/config/variable-types.js';
 import { type ProviderId, providerIds, type Target } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { isModelName } from '../../shared/models/model-names.js';
+import { modelName } from '../../shared/models/model-names.js';
 import { invalid } from '../../shared/validation.js';
 import { onCredentialsEnd, reloadAccess } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
@@ -77,7 +77,7 @@ export function readProvider(request: HttpRequest): ProviderId | undefined {
 
 /** Returns the model's name; throws `invalid_request` for what cannot be one. */
 export function checkModel(model: string | undefined): string | undefined {
-  if (model === undefined || isModelName(model)) return model;
+  if (model === undefined || modelName.test(model)) return model;
   throw invalid('X-LLM-Model', 'is not a model name');
 }
 

@@ -69,7 +69,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
       const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
       return new Failure(code, {
         ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
-        ...(code === 'provider_timeout' && limitMs && { detail: describeTimeout({ limitMs, fellSilent }) }),
+        ...(code === 'provider_timeout' && limitMs && { detail: describeTimeout(limitMs, fellSilent) }),
         ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
         ...(code === 'provider_rejected' && place && { detail: `${refusedPart} ${place}.` }),
         ...(outcome.refusedParameter === 'messages' && { detail: laterSystem(provider) }),

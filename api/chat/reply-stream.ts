@@ -2,6 +2,7 @@ import type { Target } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { writerOf } from '../../shared/protocol/outcome.js';
 import { type Delta, type Mark, sliceText } from '../../shared/protocol/parts.js';
+import { invalid } from '../../shared/validation.js';
 
 /** A place in the text of one call, its tape, as in the `id` of an event: `<call>.<length of the text before it>`. */
 export interface TextPosition {
@@ -118,7 +119,7 @@ export class ReplyStream {
     if (this.#isOver) return;
     this.#expectMore();
     const source = { writer: provider && { provider, model }, ignored, changes };
-    if (!this.#adopt(callId, source)) this.#fail(interrupted());
+    if (!this.#adopt(callId, source)) this.#fail(lost('was restarted'));
     else if (this.#isPaused) return;
     else if (at > this.#sent) this.#requestResend();
     // The end of the text so far: its reader asked for more than there is. Later on it is only an old one that is late.
@@ -140,7 +141,7 @@ export class ReplyStream {
     if (!this.#adopt(callId, { writer: writerOf(reply), ignored, changes })) {
       // An event rather than a response of its own: the reader has a part of a text, maybe from another request.
       sink.begin();
-      throw interrupted();
+      throw lost('was restarted');
     }
     if (this.#sent > text.length) throw beyondText();
     for (;;) {
@@ -211,7 +212,7 @@ export class ReplyStream {
     if (this.#isOver || this.#isPaused) return;
     const now = performance.now();
     // A chat without a delta may still wait in the queue.
-    if (this.#sent > 0 && now - this.#heardAt >= abandonedMs) this.#fail(brokenOff());
+    if (this.#sent > 0 && now - this.#heardAt >= abandonedMs) this.#fail(lost('broke off'));
     else if (now - this.#resendRequestedAt >= resendTimeoutMs) {
       this.#resendRequestedAt = now;
       this.#askedUpTo = this.#sent + resendLength;
@@ -227,19 +228,7 @@ export class ReplyStream {
   }
 }
 
-const interrupted = (): Failure =>
-  new Failure('internal', {
-    detail: 'The reply was restarted; request it again from its start.',
-    retryable: true,
-  });
+const lost = (what: 'was restarted' | 'broke off'): Failure =>
+  new Failure('internal', { detail: `The reply ${what}; request it again from its start.`, retryable: true });
 
-const brokenOff = (): Failure =>
-  new Failure('internal', {
-    detail: 'The reply broke off; request it again from its start.',
-    retryable: true,
-  });
-
-const beyondText = (): Failure =>
-  new Failure('invalid_request', {
-    errors: [{ pointer: 'Last-Event-ID', detail: 'is beyond the end of the reply' }],
-  });
+const beyondText = (): Failure => invalid('Last-Event-ID', 'is beyond the end of the reply');

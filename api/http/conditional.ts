@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Request, RequestHandler, Response } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { methodNotAllowed } from './problem.js';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -55,6 +56,14 @@ export const sendBytes = (request: Request, { body, etag }: TaggedBytes, headers
 export function sendFile(bytes: Buffer, headers: Headers): RequestHandler {
   const tagged = taggedBytes(bytes);
   return (request) => sendBytes(request, tagged, headers);
+}
+
+/** Serves documents at these exact paths, each by its handler for `GET`; refuses other methods. */
+export function documentsRouter(documents: Readonly<Record<string, RequestHandler>>): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  for (const [path, handler] of Object.entries(documents))
+    router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
+  return router;
 }
 
 /** Whether `If-None-Match` has this tag, by weak comparison (RFC 9110, 13.1.2), or as a proxy has changed it. */

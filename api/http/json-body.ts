@@ -1,6 +1,7 @@
 import { MIMEType } from 'node:util';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
+import type { ProblemError } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import {
   type ChatBytes,
@@ -12,8 +13,10 @@ import {
   type TreeLimits,
   writeChat,
 } from '../../shared/json/json-worker.js';
-import { parseBody } from '../../shared/validation.js';
+import { check, invalidRequest, maxErrorsListed, parseBody } from '../../shared/validation.js';
 import { LargeWork } from './large-work.js';
+import { markApplied, prefersStrict } from './prefer.js';
+import { listFields } from './query.js';
 import { readBody, tooLarge } from './read-body.js';
 import { TurnQueue } from './server.js';
 
@@ -155,6 +158,28 @@ export const checkBody =
     next();
   };
 
+/**
+ * As `checkBody`, for a schema that leaves out fields. Those that nothing reads are listed in `X-Ignored-Fields`, or
+ * refused with `Prefer: handling=strict` (RFC 7240). Throws `invalid_request`.
+ */
+export const checkFields =
+  (
+    schema: z.ZodType,
+    unknownFields: (body: unknown) => readonly (ProblemError & { name: string })[],
+  ): RequestHandler =>
+  (request, response, next) => {
+    const { data, errors } = check(schema, request.body);
+    const ignored = unknownFields(request.body);
+    const isStrict = prefersStrict(request.get('Prefer'));
+    markApplied(response, { isStrict });
+    if (isStrict)
+      errors.push(...ignored.slice(0, maxErrorsListed).map(({ pointer, detail }) => ({ pointer, detail })));
+    if (errors.length > 0) throw invalidRequest(errors);
+    if (ignored.length > 0) response.set('X-Ignored-Fields', listFields(ignored.map(({ name }) => name)));
+    request.body = data;
+    next();
+  };
+
 function asServiceUnavailable(error: unknown): never {
   if (error instanceof Failure && error.code === 'overloaded')
     throw new Failure('overloaded', { ...error.facts, status: 503 });
@@ -186,8 +211,6 @@ const acceptPatch = { 'Accept-Patch': 'application/merge-patch+json, application
 
 function toValue(read: ReadJson): unknown {
   if ('malformed' in read) throw new Failure('invalid_json');
-  if ('excess' in read) throw invalid(`The body ${read.excess}.`);
+  if ('excess' in read) throw new Failure('invalid_request', { detail: `The body ${read.excess}.` });
   return read.value;
 }
-
-const invalid = (detail: string): Failure => new Failure('invalid_request', { detail });

@@ -1,5 +1,5 @@
 import type { Response as HttpResponse } from 'express';
-import { Failure } from '../../shared/failures.js';
+import { invalid } from '../../shared/validation.js';
 
 /**
  * The value of a preference in a `Prefer` header (RFC 7240, 2), without quotes and parameters; empty when it has no
@@ -27,8 +27,7 @@ export function readWait(header: string | undefined, maxS: number): number | und
   if (value === undefined) return undefined;
   const seconds = /^\d{1,9}$/.test(value) ? Number(value) : 0;
   if (seconds >= 1 && seconds <= maxS) return seconds;
-  const detail = `wait must be a whole number of seconds from 1 to ${maxS}`;
-  throw new Failure('invalid_request', { errors: [{ pointer: 'Prefer', detail }] });
+  throw invalid('Prefer', `wait must be a whole number of seconds from 1 to ${maxS}`);
 }
 
 /** Whether the caller wants an immediate 202 instead of the reply: `Prefer: respond-async` (RFC 7240, 4.1). */

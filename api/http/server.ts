@@ -160,7 +160,7 @@ class Pipeline {
   readonly #socket: Socket;
   readonly #handle: RequestListener;
   readonly #waiting: (readonly [IncomingMessage, ServerResponse])[] = [];
-  #latest: ServerResponse | undefined;
+  latest: ServerResponse | undefined;
   #unanswered = 0;
 
   constructor(socket: Socket, handle: RequestListener) {
@@ -172,14 +172,10 @@ class Pipeline {
     return this.#unanswered === 0;
   }
 
-  get latest(): ServerResponse | undefined {
-    return this.#latest;
-  }
-
   add(request: IncomingMessage, response: ServerResponse): void {
     // Requests that were read together with the one that exceeded the limit.
     if (this.#socket.destroyed) return;
-    this.#latest = response;
+    this.latest = response;
     this.#unanswered++;
     if (this.#unanswered > maxUnanswered) this.#socket.destroy();
     else if (this.#unanswered === 1) this.#begin(request, response);

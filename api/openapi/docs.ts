@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
-import { type RequestHandler, Router } from 'express';
-import { sendFile } from '../http/conditional.js';
-import { methodNotAllowed } from '../http/problem.js';
+import type { RequestHandler, Router } from 'express';
+import { documentsRouter, sendFile } from '../http/conditional.js';
 
 /** The files of Swagger UI that the page needs. */
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
@@ -25,11 +24,7 @@ export function docsRouter(document: object): Router {
       'Content-Type': extname(name),
       'Cache-Control': 'public, max-age=3600',
     });
-  const router = Router({ caseSensitive: true, strict: true });
-  for (const [path, handler] of Object.entries(pages)) {
-    router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
-  }
-  return router;
+  return documentsRouter(pages);
 }
 
 const sendText = (type: string, text: string): RequestHandler =>

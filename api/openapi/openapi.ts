@@ -54,12 +54,10 @@ export function createDocument(
     for (const operation of Object.values(operations)) {
       const { name = '' } = groupOf(path, groups) ?? {};
       Object.assign(operation, { tags: [name] });
-      addRequestId(operation);
-      markHeaders(operation);
+      describeHeaders(operation, { isPublic: publicGroups.has(name) });
       describeSecurity(operation, facts);
       describeParameters(operation, parameters);
       describeTexts(operation);
-      if (!publicGroups.has(name)) describeNoStore(operation);
     }
   const schemas = Object.fromEntries(
     Object.entries(document.components.schemas).filter(([name]) => !name.endsWith('Query')),
@@ -129,26 +127,18 @@ function markProblems({ responses }: Operation): void {
   }
 }
 
-/** Every answer has it, so the controllers do not repeat it. */
-function addRequestId({ responses }: Operation): void {
-  for (const answer of Object.values(responses))
-    answer.headers = { 'X-Request-Id': { schema: { type: 'string' } }, ...answer.headers };
-}
-
-function markHeaders({ responses }: Operation): void {
-  for (const { headers = {} } of Object.values(responses)) {
-    for (const [name, header] of Object.entries(headers))
-      headers[name] = { ...header, required: alwaysSent.has(name) };
+/** Adds the headers that controllers do not repeat, since every answer has them. */
+function describeHeaders({ responses }: Operation, { isPublic }: { isPublic: boolean }): void {
+  for (const answer of Object.values(responses)) {
+    const common = { 'X-Request-Id': { schema: { type: 'string' } }, ...answer.headers };
+    answer.headers = isPublic ? common : { ...common, 'Cache-Control': noStore };
+    for (const [name, header] of Object.entries(answer.headers))
+      answer.headers[name] = { ...header, required: alwaysSent.has(name) };
   }
 }
 
 /** No cache may store prompts and answers, nor the problems sent instead of them. */
-function describeNoStore({ responses }: Operation): void {
-  for (const answer of Object.values(responses))
-    answer.headers = { ...answer.headers, 'Cache-Control': noStore };
-}
-
-const noStore = { required: true, description: '`no-store`', schema: { type: 'string' } };
+const noStore = { description: '`no-store`', schema: { type: 'string' } };
 
 /** OpenAPI 3.0 allows scopes for OAuth only; reads require a token only when they are not public. */
 function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): void {
@@ -173,13 +163,13 @@ function describeParameters(
   for (const parameter of parameters) {
     const { name, in: place, schema } = parameter;
     // Instead of a reference, beside which nothing may stand.
-    if (place === 'query' && !('default' in schema))
-      parameter.schema = { ...withoutReference(schema), ...limits[name] };
+    if (place === 'query' && !('default' in schema)) {
+      const { $ref: _, ...own } = schema;
+      parameter.schema = { ...own, ...limits[name] };
+    }
     if (name === 'id' && !namedOtherwise.has(operationId)) Object.assign(schema, { format: 'uuid' });
   }
 }
-
-const withoutReference = ({ $ref: _, ...schema }: Schema): Schema => schema;
 
 function addLimits(schema: Schema | undefined, checked: z.ZodObject): void {
   // Unknown fields are ignored elsewhere.

@@ -5,9 +5,7 @@ import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { intakes } from '../../shared/metrics/metrics.js';
 
 interface QueueGaugesDeps {
-  instruments: Pick<ApiInstruments, 'onScrape'> & {
-    metrics: Pick<ApiInstruments['metrics'], 'queueUp' | 'queueJobs' | 'oldestWaiting'>;
-  };
+  instruments: Pick<ApiInstruments, 'onScrape' | 'metrics'>;
   fleet: Pick<FleetState, 'readDepths'>;
   /** The time, in milliseconds since the epoch. */
   now?: () => number;

@@ -5,20 +5,11 @@ import type { ApiInstruments } from '../../shared/metrics/instruments.js';
 import { onEventsBegun } from '../http/event-response.js';
 import { elapsedMsOf, endOf, onProvider } from '../http/problem.js';
 
-/** Count requests by outcome; mount them before the routes of chats and blog. */
-export interface RequestCounts {
-  /** Counts the requests at this path, where a `POST` begins a chat. */
-  readonly chats: (path: string) => RequestHandler;
-  readonly blog: RequestHandler;
-}
-
-type Metrics = Pick<
-  ApiInstruments['metrics'],
-  'chatRequests' | 'chatRequestsInFlight' | 'streams' | 'streamsOpen' | 'streamFirstEvent' | 'blogRequests'
->;
-
-/** Listens to the response, because controllers see neither early refusals nor clients that disconnect. */
-export function createRequestCounts(metrics: Metrics): RequestCounts {
+/**
+ * Makes what counts requests by outcome, to be mounted before the routes of chats and blog. Listens to the response,
+ * because controllers see neither early refusals nor clients that disconnect.
+ */
+export function createRequestCounts(metrics: ApiInstruments['metrics']) {
   for (const provider of ['none', ...providerIds] as const) {
     metrics.chatRequestsInFlight.set({ provider }, 0);
     metrics.streamsOpen.set({ provider }, 0);
@@ -56,7 +47,8 @@ export function createRequestCounts(metrics: Metrics): RequestCounts {
     response.once('close', () => metrics.blogRequests.inc({ code: codeOf(response) }));
     next();
   };
-  const chats = (path: string) =>
+  /** For the requests at this path, where a `POST` begins a chat. */
+  const chats = (path: string): RequestHandler =>
     Router({ caseSensitive: true }).use(path, countStreams, ifCreating(countChat));
   return { chats, blog };
 }

@@ -5,10 +5,11 @@ import { release } from '../../shared/runtime/program.js';
 import { expressAuthentication } from '../access/authentication.js';
 import { sendPage } from '../blog/blog-layout.js';
 import { cacheHeaders } from '../blog/post-representations.js';
-import { sendBytes, sendFile } from '../http/conditional.js';
+import type { ChatApi } from '../chat-apis/chat-api.js';
+import { documentsRouter, sendBytes, sendFile } from '../http/conditional.js';
 import { methodNotAllowed } from '../http/problem.js';
 import { prefersHtml } from '../http/query.js';
-import { frontDocument, frontPage, type Site, type SiteApi, type Sitemap } from './front-page.js';
+import { frontDocument, frontPage, type Site, type Sitemap } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
 
 /** The dependencies of the site. */
@@ -18,11 +19,11 @@ export interface SiteDeps {
 }
 
 /** Serves what belongs to the whole server, without credentials: the front page, its icon, and `robots.txt`. */
-export function siteRouter({ config, providerStates }: SiteDeps, apis: readonly SiteApi[]): Router {
+export function siteRouter({ config, providerStates }: SiteDeps, apis: readonly ChatApi[]): Router {
   const paths = { chatPath: pathOf(config.CHAT_BASE_URL), blogPath: pathOf(config.BLOG_BASE_URL) };
   const chatUrl = `${config.CHAT_BASE_URL.replace(/\/+$/, '')}/chat`;
   const site = { ...paths, chatUrl, release, blogTitle: config.BLOG_TITLE, apis };
-  const pages: Record<string, RequestHandler> = {
+  return documentsRouter({
     '/': sendFront(async () => ({ ...site, providers: await providerStates() })),
     '/favicon.ico': sendFile(favicon, {
       'Content-Type': 'image/x-icon',
@@ -32,11 +33,7 @@ export function siteRouter({ config, providerStates }: SiteDeps, apis: readonly 
       'Content-Type': 'text/plain; charset=utf-8',
       'Cache-Control': 'public, max-age=3600',
     }),
-  };
-  const router = Router({ caseSensitive: true, strict: true });
-  for (const [path, handler] of Object.entries(pages))
-    router.route(path).get(handler).all(methodNotAllowed('GET, HEAD'));
-  return router;
+  });
 }
 
 const pathOf = (base: string): string => new URL(base).pathname.replace(/\/+$/, '');

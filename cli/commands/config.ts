@@ -46,24 +46,15 @@ function labelOf({ name }: { name: string }): string {
   return rest !== undefined && providerIds.every(hasVariable) ? `<PROVIDER>_${rest}` : name;
 }
 
-const headingOf = (label: string) => headings.findIndex(([, pattern]) => pattern.test(label));
-
-/** Below each heading the variables with one sentence. */
-const groups = headings.map(([heading], at) => ({
-  heading,
-  sentences: [...Map.groupBy(variables, labelOf)].flatMap(([label, same]) =>
-    headingOf(label) === at ? [same] : [],
-  ),
-}));
-
 /** `.env.example`: every variable with its sentence; those with a default show it, commented out. */
 export function renderEnvExample(): string {
-  const lines = groups.flatMap(({ heading, sentences }) => [
-    `## ${heading}\n`,
-    ...sentences.map(
-      (same) =>
-        `# ${same[0]?.description}\n${same.map(({ name, preset = '' }) => `#${name}=${preset}\n`).join('')}`,
-    ),
+  const sentences = [...Map.groupBy(variables, labelOf)].map(([label, same]) => ({
+    heading: headings.findIndex(([, pattern]) => pattern.test(label)),
+    text: `# ${same[0]?.description}\n${same.map(({ name, preset = '' }) => `#${name}=${preset}\n`).join('')}`,
+  }));
+  const lines = headings.flatMap(([title], at) => [
+    `## ${title}\n`,
+    ...sentences.filter(({ heading }) => heading === at).map(({ text }) => text),
   ]);
   return [
     '# Copy to .env and uncomment what you want to set; variables of the environment win over this file.',

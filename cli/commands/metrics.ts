@@ -9,16 +9,11 @@ import {
 /** `quillgate metrics`: the lists of `docs/metrics.md`, with the values of the label `code` at the end. */
 export function renderMetrics(): string {
   return [
-    '## On the API',
-    '',
+    '## On the API\n',
     ...list(apiMetrics),
-    '',
-    '## On a worker',
-    '',
+    '\n## On a worker\n',
     ...list(workerMetrics),
-    '',
-    '## Values of `code`',
-    '',
+    '\n## Values of `code`\n',
     ...codes([...Object.values(apiMetrics), ...Object.values(workerMetrics)]),
     '',
   ].join('\n');

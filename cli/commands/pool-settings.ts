@@ -7,6 +7,7 @@ import { type ProviderId, providerIds } from '../../shared/contracts/contract.js
 import { Failure, failureKinds } from '../../shared/failures.js';
 import { viewSettings } from '../../shared/fleet/fleet.js';
 import { suggestConcurrency } from '../../shared/fleet/live-pools.js';
+import { givenFields } from '../../shared/json/json.js';
 import type { PoolHeartbeat } from '../../shared/protocol/messages.js';
 import {
   newOverridesSchema,
@@ -65,14 +66,10 @@ export async function setPool(
   if (given.length === 0) throw new StartupError('Name a setting to change; see quillgate pools set --help.');
   if (ifVersion !== undefined && !/^\d{1,9}$/.test(ifVersion))
     throw new StartupError('--if-version must be a version, as quillgate pools list shows it.');
-  const changes = given.map(
-    ([name, text]) => [name, readOption(name as keyof typeof options, text)] as const,
+  const changes = Object.fromEntries(
+    given.map(([name, text]) => [name, readOption(name as keyof typeof options, text)]),
   );
-  const change: Change = (before) => {
-    const wanted = Object.entries({ ...before, ...Object.fromEntries(changes) });
-    const set = wanted.filter(([, value]) => value !== undefined);
-    return parseBody(newOverridesSchema, Object.fromEntries(set));
-  };
+  const change: Change = (before) => parseBody(newOverridesSchema, givenFields({ ...before, ...changes }));
   const expected = ifVersion ? Number(ifVersion) : undefined;
   await changePool(environment, provider, { change, expected, listenMs });
 }

@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { WriteStream } from 'node:tty';
 import { type Environment, parseConfig } from '../../shared/config/config.js';
 import type { Fleet } from '../../shared/contracts/fleet-contract.js';
-import { givenFields } from '../../shared/json/json.js';
 import { type ListenTimes, openFleet } from '../fleet.js';
 import { fleetLines, printable, renderFleet } from '../output/fleet-tables.js';
 
@@ -26,7 +25,7 @@ interface WatchOptions extends ListenTimes {
 export async function watchPools(environment: Environment, options: WatchOptions = {}): Promise<void> {
   const { output = process.stdout, signal = untilStopped(process.stdout) } = options;
   const { listenMs = firstListenMs, everyMs = intervalMs, reachMs } = options;
-  const open = openFleet(parseConfig(environment, 'command'), givenFields({ reachMs }));
+  const open = openFleet(parseConfig(environment, 'command'), { reachMs });
   const show = output.isTTY ? drawOn(output) : printChangesTo(output);
   try {
     await open.listen(listenMs, signal);
@@ -34,7 +33,9 @@ export async function watchPools(environment: Environment, options: WatchOptions
       const readBy = performance.now() + everyMs;
       const fleet = await open.state.read();
       if (signal.aborted) break;
-      await writable(show(fleet) ? undefined : output, signal);
+      // Waits for a reader who is slow.
+      if (!show(fleet) && output.writableNeedDrain)
+        await once(output, 'drain', { signal }).catch(() => undefined);
       await delay(Math.max(0, readBy - performance.now()), undefined, { signal }).catch(() => undefined);
     }
   } finally {
@@ -50,11 +51,6 @@ function untilStopped(output: WriteStream): AbortSignal {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopped.abort());
   output.on('error', () => stopped.abort());
   return stopped.signal;
-}
-
-/** Waits for a reader who is slow, if there is one. */
-async function writable(output: WriteStream | undefined, signal: AbortSignal): Promise<void> {
-  if (output?.writableNeedDrain) await once(output, 'drain', { signal }).catch(() => undefined);
 }
 
 /** Shows a state of the fleet; false when the reader is behind. */

@@ -2,7 +2,6 @@ import { type Config, type Environment, namesSet, parseConfig } from '../../shar
 import { hasCredentials, isSimulated } from '../../shared/config/provider-credentials.js';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Fleet } from '../../shared/contracts/fleet-contract.js';
-import { givenFields } from '../../shared/json/json.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { findDatabase, nothingRuns, openForCommand, patienceMs, readNames } from '../database.js';
 import { hearFleet, type ListenTimes } from '../fleet.js';
@@ -40,7 +39,7 @@ export async function printStatus(
   const expected = expectedProviders(config, options.providers);
   const [database, fleet] = await Promise.all([
     checkDatabase(config),
-    hearFleet(config, { listenMs, ...givenFields({ reachMs }) }, async ({ state, listen }) => {
+    hearFleet(config, { listenMs, reachMs }, async ({ state, listen }) => {
       let fleet = await state.read();
       for (
         let heardMs = listenMs;

@@ -13,14 +13,11 @@ export function renderFleet(fleet: Fleet, now: number): string {
   const isFailing = ({ failing }: FleetProvider) => Number(failing !== undefined);
   const providers = fleet.providers.toSorted((a, b) => isFailing(b) - isFailing(a));
   const workers = providers.flatMap(({ provider, workers }) =>
-    workers.map((worker) => [provider, ...workerCells(worker, now)]),
+    workers.map((worker) => ({ ...worker, provider })),
   );
   return [
-    renderTable(
-      ['provider', 'state', 'kind', 'workers', 'in flight', 'waiting', 'oldest', 'failed'],
-      providers.map((each) => [each.provider, ...providerCells(each, now)]),
-    ),
-    ...(workers.length > 0 ? [renderTable(['provider', ...workerColumns], workers)] : []),
+    renderColumns(providerColumns, providers, now),
+    ...(workers.length > 0 ? [renderColumns(workerColumns, workers, now)] : []),
   ].join('\n');
 }
 
@@ -45,51 +42,42 @@ function describeState({ state, failing, chats }: FleetProvider): string {
   return `failing (${failing.code}${chats?.model ? ` of ${shortened(chats.model)}` : ''})`;
 }
 
-type Cells = (string | null)[];
+type Columns<Row> = readonly (readonly [name: string, read: (row: Row, now: number) => string | null])[];
 
-function providerCells(provider: FleetProvider, now: number): Cells {
-  const { kind, workers, inFlight, concurrency, queue, chats } = provider;
-  return [
-    describeState(provider),
-    kind === 'unknown' ? null : kind,
-    String(workers.length),
-    `${inFlight}/${concurrency}`,
-    queue ? String(queue.waiting) : null,
-    queue?.oldestSince ? ageOf(queue.oldestSince, now) : null,
-    chats ? `${chats.failed}/${chats.ended}` : null,
-  ];
-}
+const renderColumns = <Row>(columns: Columns<Row>, rows: readonly Row[], now: number): string =>
+  renderTable(
+    columns.map(([name]) => name),
+    rows.map((row) => columns.map(([, read]) => read(row, now))),
+  );
 
-const workerColumns = [
-  'worker',
-  'state',
-  'in flight',
-  'p50',
-  'p95',
-  'errors',
-  '429',
-  'breakers',
-  'last error',
-  'settings',
-  'release',
+const providerColumns: Columns<FleetProvider> = [
+  ['provider', ({ provider }) => provider],
+  ['state', describeState],
+  ['kind', ({ kind }) => (kind === 'unknown' ? null : kind)],
+  ['workers', ({ workers }) => String(workers.length)],
+  ['in flight', ({ inFlight, concurrency }) => `${inFlight}/${concurrency}`],
+  ['waiting', ({ queue }) => (queue ? String(queue.waiting) : null)],
+  ['oldest', ({ queue }, now) => (queue?.oldestSince ? ageOf(queue.oldestSince, now) : null)],
+  ['failed', ({ chats }) => (chats ? `${chats.failed}/${chats.ended}` : null)],
 ];
 
-function workerCells(worker: FleetWorker, now: number): Cells {
-  const { calls, lastError, settingsVersion, release } = worker;
-  return [
-    worker.worker,
-    stateOf(worker, now),
-    `${worker.inFlight}/${worker.concurrency}`,
-    calls?.latencyMs ? `${calls.latencyMs.p50} ms` : null,
-    calls?.latencyMs ? `${calls.latencyMs.p95} ms` : null,
-    calls ? percent(calls.errorRate) : null,
-    calls ? percent(calls.rateLimitRate) : null,
-    describeBreakers(worker.breakers, now).join('; ') || null,
-    lastError ? `${lastError.code} ${ageOf(lastError.at, now)} ago` : null,
-    String(settingsVersion),
-    release,
-  ];
-}
+const workerColumns: Columns<FleetWorker & { provider: ProviderId }> = [
+  ['provider', ({ provider }) => provider],
+  ['worker', ({ worker }) => worker],
+  ['state', stateOf],
+  ['in flight', ({ inFlight, concurrency }) => `${inFlight}/${concurrency}`],
+  ['p50', ({ calls }) => (calls?.latencyMs ? `${calls.latencyMs.p50} ms` : null)],
+  ['p95', ({ calls }) => (calls?.latencyMs ? `${calls.latencyMs.p95} ms` : null)],
+  ['errors', ({ calls }) => (calls ? percent(calls.errorRate) : null)],
+  ['429', ({ calls }) => (calls ? percent(calls.rateLimitRate) : null)],
+  ['breakers', ({ breakers }, now) => describeBreakers(breakers, now).join('; ') || null],
+  [
+    'last error',
+    ({ lastError }, now) => (lastError ? `${lastError.code} ${ageOf(lastError.at, now)} ago` : null),
+  ],
+  ['settings', ({ settingsVersion }) => String(settingsVersion)],
+  ['release', ({ release }) => release],
+];
 
 function workerLine(provider: string, worker: FleetWorker, now: number): string {
   const { state, pausedBy, breakers, lastError } = worker;

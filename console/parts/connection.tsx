@@ -7,7 +7,7 @@ export function ConnectionState() {
   const state = connection.value;
   const text = { live: 'live', connecting: 'connecting…', reconnecting: 'reconnecting…' }[state];
   return (
-    <p class={`connection ${state}`} role="status">
+    <p class={`soft connection ${state}`} role="status">
       <span class="dot" aria-hidden="true" />
       {text}
     </p>
@@ -20,9 +20,9 @@ export function ConnectionBanner() {
   const isLost = connection.value === 'reconnecting';
   return (
     <div role="alert" class="banners">
-      {isLost && <p class="banner bad">{describeSilence()}</p>}
+      {isLost && <p class="notice banner bad">{describeSilence()}</p>}
       {!isLost && queue?.status === 'failing' && (
-        <p class="banner bad">
+        <p class="notice banner bad">
           The queue's store ({queue.store === 'postgres' ? 'PostgreSQL' : 'Redis'}) is unavailable
           {queue.detail && `: ${queue.detail}`}. Workers are unknown until it is back; chats are refused.
         </p>

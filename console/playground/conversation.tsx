@@ -52,7 +52,7 @@ function MessageFields({ number, message, onChange, onRemove }: MessageFieldsPro
   const { role, content, tool_calls: calls = [], tool_call_id: callId } = message;
   const isOfTool = calls.length > 0 || callId !== undefined;
   return (
-    <div class="message">
+    <div class="stacked message">
       <div class="row">
         <select
           aria-label={`Sender of message ${number}`}
@@ -94,7 +94,7 @@ export function ToolForm({ tool: { name, description, parameters }, onChange }: 
   return (
     <details class="snippet">
       <summary>Tool</summary>
-      <div class="message">
+      <div class="stacked message">
         <TextField
           label="Function"
           value={name}
@@ -137,7 +137,7 @@ export function Calls({ calls, onAnswer }: CallsProps) {
       }}
     >
       {calls.map((call, n) => (
-        <div key={n} class="message">
+        <div key={n} class="stacked message">
           <CallText call={call} />
           {onAnswer && <TextField label={`Result of call ${n + 1}`} name="result" />}
         </div>

@@ -15,11 +15,6 @@ export interface SettingField {
   parse(text: string): unknown;
 }
 
-const number = {
-  isNumber: true,
-  format: (value: unknown) => (value === null ? '' : String(value)),
-  parse: toNumber,
-};
 const time = { none: 'no limit', format: formatMs, parse: parseMs };
 
 function toNumber(text: string): number {
@@ -31,11 +26,13 @@ function toNumber(text: string): number {
 /** The fields of the detail view, in its order; the concurrency of each worker has a slider. */
 export const settingFields: readonly SettingField[] = [
   {
-    ...number,
     name: 'globalConcurrency',
     label: 'Jobs at once, over all workers',
     hint: '1 to 1,000,000',
     none: 'no limit',
+    isNumber: true,
+    format: String,
+    parse: toNumber,
   },
   {
     name: 'rate',

@@ -1,10 +1,10 @@
-import { useEffect, useId } from 'preact/hooks';
+import { Fragment } from 'preact';
+import { useEffect } from 'preact/hooks';
 import type { Post, PostStatus } from '../../shared/contracts/contract.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { ErrorNotice } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import type { Conflict, PostEditor } from './post-editor.ts';
-import type { PostFields } from './post-fields.ts';
 import { headingOf } from './post-list.tsx';
 import { PostPreview } from './post-preview.tsx';
 
@@ -35,7 +35,7 @@ export function PostForm({ editor, id, onCreated, onRemoved }: ConflictProps & {
       <BackToPosts />
       <h1>{stored ? <bdi>{headingOf(stored.post)}</bdi> : 'New post'}</h1>
       {stored && <About post={stored.post} />}
-      <div class="editor">
+      <div class="columns editor">
         <form class="stacked" onSubmit={(event) => event.preventDefault()}>
           <Fields editor={editor} />
           <PostConflict editor={editor} onCreated={onCreated} onRemoved={onRemoved} />
@@ -81,18 +81,28 @@ function About({ post }: { post: Post }) {
   );
 }
 
+const lines = [
+  { name: 'title', label: 'Title', maxLength: 300 },
+  { name: 'tags', label: 'Tags, separated by commas', maxLength: undefined },
+  { name: 'slug', label: 'Slug in its address; made from the title if empty', maxLength: 100 },
+] as const;
+
 function Fields({ editor }: { editor: PostEditor }) {
   const fields = editor.fields.value;
   return (
     <>
-      <Field editor={editor} name="title" label="Title" maxLength={300} />
-      <Field editor={editor} name="tags" label="Tags, separated by commas" />
-      <Field
-        editor={editor}
-        name="slug"
-        label="Slug in its address; made from the title if empty"
-        maxLength={100}
-      />
+      {lines.map(({ name, label, maxLength }) => (
+        <Fragment key={name}>
+          <label for={`post-${name}`}>{label}</label>
+          <input
+            id={`post-${name}`}
+            dir="auto"
+            maxLength={maxLength}
+            value={fields[name]}
+            onInput={({ currentTarget: { value } }) => editor.edit({ [name]: value })}
+          />
+        </Fragment>
+      ))}
       <label for="post-content">Text, in Markdown</label>
       <textarea
         id="post-content"
@@ -101,29 +111,6 @@ function Fields({ editor }: { editor: PostEditor }) {
         spellcheck
         value={fields.content}
         onInput={({ currentTarget: { value } }) => editor.edit({ content: value })}
-      />
-    </>
-  );
-}
-
-interface FieldProps {
-  editor: PostEditor;
-  name: Exclude<keyof PostFields, 'content'>;
-  label: string;
-  maxLength?: number | undefined;
-}
-
-function Field({ editor, name, label, maxLength }: FieldProps) {
-  const id = useId();
-  return (
-    <>
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        dir="auto"
-        maxLength={maxLength}
-        value={editor.fields.value[name]}
-        onInput={({ currentTarget: { value } }) => editor.edit({ [name]: value })}
       />
     </>
   );

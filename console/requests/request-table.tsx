@@ -23,7 +23,7 @@ export function RequestTable({ requests }: { requests: readonly RecentRequest[] 
         'User',
         'Provider and model',
         'Result',
-        ['Times after receipt', 'wide'],
+        'Times after receipt',
         ['Tokens', 'number'],
       ]}
     >

@@ -122,16 +122,24 @@ function Target({ request, onChange }: TargetProps) {
         </select>
       </div>
       {fields.map(([name, label, hint]) => (
-        <Field
-          key={name}
-          label={label}
-          hint={hint}
-          value={request[name]}
-          list={name === 'model' ? models : []}
-          required={name === 'model' && usesTools(request)}
-          onInput={(value) => onChange({ [name]: value })}
-        />
+        <div key={name} class="setting">
+          <label for={`${id}-${name}`}>{label}</label>
+          <input
+            id={`${id}-${name}`}
+            value={request[name]}
+            placeholder={hint}
+            list={name === 'model' ? `${id}-models` : undefined}
+            required={name === 'model' && usesTools(request)}
+            spellcheck={false}
+            onInput={({ currentTarget }) => onChange({ [name]: currentTarget.value })}
+          />
+        </div>
       ))}
+      <datalist id={`${id}-models`}>
+        {models.map((model) => (
+          <option key={model} value={model} />
+        ))}
+      </datalist>
     </div>
   );
 }
@@ -155,38 +163,6 @@ const fields = [
   ['fallback', 'Fallback', 'such as anthropic,bedrock'],
   ['wait', 'Longest wait, in seconds', "the server's default"],
 ] as const;
-
-interface FieldProps {
-  label: string;
-  hint: string;
-  value: string;
-  list: readonly string[];
-  required: boolean;
-  onInput(value: string): void;
-}
-
-function Field({ label, hint, value, list, required, onInput }: FieldProps) {
-  const id = useId();
-  return (
-    <div class="setting">
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        value={value}
-        placeholder={hint}
-        list={`${id}-list`}
-        required={required}
-        spellcheck={false}
-        onInput={({ currentTarget }) => onInput(currentTarget.value)}
-      />
-      <datalist id={`${id}-list`}>
-        {list.map((one) => (
-          <option key={one} value={one} />
-        ))}
-      </datalist>
-    </div>
-  );
-}
 
 /** The same request for programs. It does not contain credentials. */
 function Snippets({ request }: { request: PlaygroundRequest }) {

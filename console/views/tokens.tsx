@@ -7,7 +7,7 @@ import { type OptionTexts, SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { addressOf, PagedTable, usePagedList } from '../parts/paged-table.tsx';
 import { session } from '../session/session.ts';
-import { type Told, useChanges } from './users.tsx';
+import { send, type Told, useChanges } from './users.tsx';
 
 /** The permission of each scope, in the order of the form. */
 const scopes: Readonly<Record<Scope, string>> = {
@@ -39,7 +39,11 @@ export function TokensView() {
         label="Access tokens"
         titles={['User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions']}
         row={(token) => (
-          <TokenRow key={token.id} token={token} onRevoke={() => change(() => revoke(token.id))} />
+          <TokenRow
+            key={token.id}
+            token={token}
+            onRevoke={() => change(() => send('DELETE', `/admin/tokens/${token.id}`))}
+          />
         )}
         empty="There are no access tokens."
         more="Older tokens"
@@ -51,10 +55,6 @@ export function TokensView() {
 async function create(json: TokenInput): Promise<Told> {
   const { body } = await call<NewToken>('/admin/tokens', { method: 'POST', json });
   return { what: `The token of ${body.info.owner} for ${body.info.scopes.join(', ')}`, secret: body.token };
-}
-
-async function revoke(id: string): Promise<undefined> {
-  await call(`/admin/tokens/${id}`, { method: 'DELETE' });
 }
 
 function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void> }) {

@@ -40,16 +40,6 @@ async function makeSecret(what: string, path: string, json?: UserInput): Promise
   return { what: `${what} of ${body.name}`, secret: body.secret };
 }
 
-const addressOfUser = (name: string): string => `/admin/users/${encodeURIComponent(name)}`;
-
-async function remove(name: string): Promise<undefined> {
-  await call(addressOfUser(name), { method: 'DELETE' });
-}
-
-async function suspend(name: string, method: 'PUT' | 'DELETE'): Promise<undefined> {
-  await call(`${addressOfUser(name)}/suspension`, { method });
-}
-
 function NewUser({ onCreate }: { onCreate(user: UserInput): Promise<void> }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<UserRole>('user');
@@ -91,6 +81,7 @@ interface RowProps {
 
 function UserRow({ user, onChange }: RowProps) {
   const { name, role, hasSecret, createdAt, suspendedAt, source } = user;
+  const address = `/admin/users/${encodeURIComponent(name)}`;
   return (
     <tr>
       <td>
@@ -111,7 +102,7 @@ function UserRow({ user, onChange }: RowProps) {
               label="New secret"
               of={`for ${name}`}
               question={`Replace the secret of ${name}, and sign ${name} out everywhere?`}
-              onConfirm={() => onChange(() => makeSecret('The new secret', `${addressOfUser(name)}/secret`))}
+              onConfirm={() => onChange(() => makeSecret('The new secret', `${address}/secret`))}
             />
             <ConfirmButton
               label={suspendedAt ? 'Resume' : 'Suspend'}
@@ -121,13 +112,13 @@ function UserRow({ user, onChange }: RowProps) {
                   ? `Let ${name} in again, with the same secret and tokens?`
                   : `Refuse all requests of ${name}, and cancel the running and stored chats?`
               }
-              onConfirm={() => onChange(() => suspend(name, suspendedAt ? 'DELETE' : 'PUT'))}
+              onConfirm={() => onChange(() => send(suspendedAt ? 'DELETE' : 'PUT', `${address}/suspension`))}
             />
             <ConfirmButton
               label="Remove"
               of={name}
               question={`Remove ${name}, with all tokens and sessions?`}
-              onConfirm={() => onChange(() => remove(name))}
+              onConfirm={() => onChange(() => send('DELETE', address))}
             />
           </>
         )}
@@ -141,6 +132,11 @@ export interface Told {
   /** Such as `The secret of ann`. */
   readonly what: string;
   readonly secret: string;
+}
+
+/** A change that the server answers without a body. */
+export async function send(method: 'PUT' | 'DELETE', path: string): Promise<undefined> {
+  await call(path, { method });
 }
 
 /** Changes the items of a list and reads it again; `outcome` shows a failure, or a new secret. */

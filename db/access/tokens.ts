@@ -2,7 +2,7 @@ import { v7 as uuidv7, validate } from 'uuid';
 import type { TokenInfo } from '../../shared/contracts/accounts.js';
 import type { Scope } from '../../shared/contracts/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
-import type { Database } from '../database/client.js';
+import type { Statements } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import {
   and,
@@ -42,10 +42,8 @@ export interface NewToken {
   secretHash: Buffer;
 }
 
-type Runs = Pick<Database, 'run'>;
-
 /** The access tokens in Postgres; the audit names `actor`. Everything may throw `database_unavailable`. */
-export function createTokenStore(database: Runs, actor = unknownActor) {
+export function createTokenStore(database: Statements, actor = unknownActor) {
   return {
     create: (token: NewToken) => create(database, actor, token),
     find: async (secretHash: Buffer): Promise<ActiveToken | undefined> => {
@@ -87,7 +85,7 @@ export function createTokenStore(database: Runs, actor = unknownActor) {
 /** The access tokens in Postgres. Everything may throw `Failure('database_unavailable')`. */
 export type TokenStore = ReturnType<typeof createTokenStore>;
 
-async function create(database: Runs, actor: string, token: NewToken): Promise<TokenInfo> {
+async function create(database: Statements, actor: string, token: NewToken): Promise<TokenInfo> {
   const values = { ...token, id: uuidv7(), expiresAt: token.expiresAt ?? null };
   const [row] = await database.run((db) => {
     const created = db.$with('created').as(db.insert(tokens).values(values).returning());
@@ -105,7 +103,7 @@ async function create(database: Runs, actor: string, token: NewToken): Promise<T
   return toInfo(row);
 }
 
-async function revoke(database: Runs, actor: string, id: string): Promise<boolean> {
+async function revoke(database: Statements, actor: string, id: string): Promise<boolean> {
   if (!validate(id)) return false;
   const isToken = eq(tokens.id, id);
   const [row] = await database.run((db) => {
@@ -157,7 +155,7 @@ export const isActiveToken = (id: string | Placeholder): SQL =>
     where ${tokens.id} = ${id} and ${isActive})`;
 
 /** For a write that changed nothing: throws what `refuse` throws unless the token is active. */
-export async function requireActive(statements: Runs, token: WriteToken | undefined): Promise<void> {
+export async function requireActive(statements: Statements, token: WriteToken | undefined): Promise<void> {
   if (token === undefined) return;
   const isThere = isActiveToken(token.id);
   const [row] = await statements.run((db) =>

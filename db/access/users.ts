@@ -2,7 +2,7 @@ import { v5 as uuidv5 } from 'uuid';
 import type { AuditAction, UserInfo } from '../../shared/contracts/accounts.js';
 import type { UserRole } from '../../shared/contracts/contract.js';
 import { auditOf, unknownActor } from '../audit.js';
-import type { Database } from '../database/client.js';
+import type { Statements } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import {
   and,
@@ -61,8 +61,6 @@ interface ListPart {
   limit?: number;
 }
 
-type Runs = Pick<Database, 'run'>;
-
 /** The channel that is notified, without a payload, of every committed change of the users and their tokens. */
 export const usersChannel = 'quillgate_users';
 
@@ -70,7 +68,7 @@ export const usersChannel = 'quillgate_users';
 export const notifyUsersChannel = sql<string>`pg_notify(${usersChannel}, '')`;
 
 /** The users in Postgres; the audit names `actor`. Everything may throw `database_unavailable`. */
-export function createUserStore(database: Runs, actor = unknownActor) {
+export function createUserStore(database: Statements, actor = unknownActor) {
   return {
     /** Gives the user's id. A user with only tokens gets secret and role; undefined for one who has a secret. */
     add: (user: NewUser) => add(database, actor, user),
@@ -90,11 +88,7 @@ export function createUserStore(database: Runs, actor = unknownActor) {
     removedWithin: (ms: number) => removedWithin(database, ms),
     /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
     list: (part?: ListPart) => list(database, part),
-    digests: (): Promise<UserDigest[]> => {
-      const { id, name, createdAt, secretHash, role, suspendedAt } = users;
-      const fields = { id, name, createdAt, secretHash, role, suspendedAt };
-      return database.run((db) => db.select(fields).from(users), 'background');
-    },
+    digests: (): Promise<UserDigest[]> => database.run((db) => db.select().from(users), 'background'),
   };
 }
 
@@ -102,7 +96,7 @@ export function createUserStore(database: Runs, actor = unknownActor) {
 export type UserStore = ReturnType<typeof createUserStore>;
 
 /** From the audit, which has every removal, by the API or the command line. */
-async function removedWithin(database: Runs, ms: number): Promise<string[]> {
+async function removedWithin(database: Statements, ms: number): Promise<string[]> {
   const since = sql`${audit.at} > now() - ${ms} * interval '1 millisecond'`;
   const removed = and(eq(audit.action, 'users.remove'), since);
   const rows = await database.run(
@@ -115,7 +109,7 @@ async function removedWithin(database: Runs, ms: number): Promise<string[]> {
 
 const maxRemoved = 1000;
 
-async function list(database: Runs, { after, names, limit }: ListPart = {}): Promise<UserInfo[]> {
+async function list(database: Statements, { after, names, limit }: ListPart = {}): Promise<UserInfo[]> {
   const rows = await database.run((db) => {
     const isAfter = after === undefined ? undefined : gt(users.name, after);
     const isNamed = names && inArray(users.name, [...names]);
@@ -132,7 +126,7 @@ async function list(database: Runs, { after, names, limit }: ListPart = {}): Pro
   }));
 }
 
-async function add(database: Runs, actor: string, user: NewUser): Promise<string | undefined> {
+async function add(database: Statements, actor: string, user: NewUser): Promise<string | undefined> {
   const { name: _, ...given } = user;
   const [row] = await database.run((db) => {
     const added = db.$with('added').as(
@@ -150,7 +144,7 @@ async function add(database: Runs, actor: string, user: NewUser): Promise<string
   return row?.id;
 }
 
-async function remove(database: Runs, actor: string, name: string) {
+async function remove(database: Statements, actor: string, name: string) {
   const [row] = await database.run((db) => {
     const removed = db
       .$with('removed')
@@ -188,7 +182,7 @@ interface UserChange {
 }
 
 /** Changes a user and ends the sessions. Gives the id, also where nothing was due; undefined without a user. */
-async function change(database: Runs, actor: string, { name, action, set, isDue }: UserChange) {
+async function change(database: Statements, actor: string, { name, action, set, isDue }: UserChange) {
   const isNamed = eq(users.name, name);
   const [row] = await database.run((db) => {
     const changed = db
@@ -207,7 +201,7 @@ async function change(database: Runs, actor: string, { name, action, set, isDue 
 
 /** Records that an operator cancels the chat of the user with this id; the name is that of the database if absent. */
 export async function auditCancel(
-  database: Runs,
+  database: Statements,
   { actor, id, user, userName }: { actor: string; id: string; user: string; userName?: string | undefined },
 ): Promise<void> {
   const name = sql`(select ${users.name} from ${users} where ${users.id}::text = ${user})`;

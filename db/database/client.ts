@@ -83,8 +83,7 @@ export const openDatabase = (options: DatabaseOptions): Database => new Postgres
 class PostgresDatabase implements Database {
   readonly #address: PostgresAddress;
   readonly #log: Log;
-  readonly #answerMs: number;
-  readonly #firstStepMs: number;
+  readonly #limits: typeof requestLimits;
   readonly #checkLimits: { readonly waitMs: number; readonly answerMs: number };
   readonly #now: () => number;
   readonly #requests: Pool;
@@ -92,30 +91,32 @@ class PostgresDatabase implements Database {
   readonly #listeners: Listener[] = [];
   readonly check: () => Promise<DatabaseHealth>;
 
-  constructor({ url, poolSize, log, now = () => performance.now(), ...limits }: DatabaseOptions) {
-    const { connectTimeoutMs, waitMs, answerMs, firstStepMs, checkMs, statementMs } = {
-      ...requestLimits,
-      ...limits,
-    };
-    const address = parsePostgresUrl(url);
-    this.#address = address;
+  constructor({
+    url,
+    poolSize,
+    log,
+    now = () => performance.now(),
+    statementMs,
+    ...limits
+  }: DatabaseOptions) {
+    this.#address = parsePostgresUrl(url);
     this.#log = log;
-    this.#answerMs = answerMs;
-    this.#firstStepMs = firstStepMs;
+    this.#limits = { ...requestLimits, ...limits };
+    const { connectTimeoutMs, waitMs, answerMs, checkMs } = this.#limits;
     this.#checkLimits = { waitMs: checkMs, answerMs: checkMs };
     this.#now = now;
-    const shared = { address, connectTimeoutMs, log };
+    const shared = { address: this.#address, connectTimeoutMs, log };
     this.#requests = new Pool({ ...shared, size: poolSize, waitMs, answerMs, statementMs });
     this.#checks = new Pool({ ...shared, size: 1, ...this.#checkLimits });
     this.check = createHealthCheck((query) => this.#checks.run(query, this.#checkLimits));
   }
 
   run<T>(query: Query<T>, purpose?: Purpose): Promise<T> {
-    return this.#run(query, { leftMs: this.#answerMs, purpose });
+    return this.#run(query, { leftMs: this.#limits.answerMs, purpose });
   }
 
   withSharedDeadline(): Statements {
-    const until = this.#now() + this.#answerMs;
+    const until = this.#now() + this.#limits.answerMs;
     return { run: (query, purpose) => this.#run(query, { leftMs: until - this.#now(), purpose }) };
   }
 
@@ -133,7 +134,7 @@ class PostgresDatabase implements Database {
     query: Query<T>,
     { leftMs, purpose = 'request' }: { leftMs: number; purpose: Purpose | undefined },
   ): Promise<T> {
-    const answerMs = firstSteps.has(purpose) ? Math.min(this.#firstStepMs, leftMs) : leftMs;
+    const answerMs = firstSteps.has(purpose) ? Math.min(this.#limits.firstStepMs, leftMs) : leftMs;
     try {
       if (purpose === 'background') return await this.#checks.run(query, this.#checkLimits);
       return await this.#requests.run(query, { answerMs, isSearch: purpose === 'search' });

@@ -30,11 +30,8 @@ export type PostRevision = Pick<PostVersion, 'version' | 'updatedAt'>;
 /** A literal, not a parameter: a generic plan could not use the partial index of published posts. */
 export const isPublished = sql`${posts.status} = 'published'`;
 
-/** A row of `postColumns`: a post whose times are as PostgreSQL writes them. */
-export type PostRow = Post;
-
-/** The post of the contract, of a row without other columns. */
-export const toPost = (row: PostRow): Post => ({
+/** The post of the contract, of a row of `postColumns` alone, whose times are as PostgreSQL writes them. */
+export const toPost = (row: Post): Post => ({
   ...row,
   publishedAt: row.publishedAt === null ? null : toIsoTime(row.publishedAt),
   createdAt: toIsoTime(row.createdAt),

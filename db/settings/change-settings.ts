@@ -34,11 +34,6 @@ interface ChangeDeps extends SettingsStores {
   readonly rulesOf: (provider: ProviderId) => readonly ModelRules[];
 }
 
-/** A provider's settings, and whether the queue's store has them; if not, API processes copy them later. */
-interface ChangedSettings extends ProviderSettings {
-  readonly isCopied: boolean;
-}
-
 /** The settings of a provider that count: those of the database, or newer ones that only the queue's store has. */
 export async function readPoolSettings(
   provider: ProviderId,
@@ -58,17 +53,16 @@ export async function readPoolSettings(
 /**
  * Changes the settings of a provider: in the database with the audit, then in the queue's store, for the workers.
  * Throws `precondition_failed`, which names the earlier change, `invalid_request` for models that the environment does
- * not allow, `database_unavailable`, and `queue_unavailable` before anything was changed.
+ * not allow, `database_unavailable`, and `queue_unavailable` before anything was changed. Unless `isCopied`, the store
+ * lacks the new ones, and API processes copy them later.
  */
-export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDeps): Promise<ChangedSettings> {
-  const { provider, overrides, expected, changedBy } = wanted;
+export async function changePoolSettings(wanted: WantedSettings, deps: ChangeDeps) {
+  const { provider, expected } = wanted;
   const { stored, current } = await readPoolSettings(provider, deps);
   if ((current?.version ?? 0) !== expected) throw changedBefore(current);
   checkModels(wanted, { before: current?.overrides ?? {}, rulesOf: deps.rulesOf });
   const changed = await changePoolSetting(deps.database, {
-    provider,
-    overrides,
-    changedBy,
+    ...wanted,
     expected: stored?.version ?? 0,
     version: expected + 1,
   });
@@ -116,14 +110,9 @@ function changedBefore(current: ProviderSettings | undefined): Failure {
   });
 }
 
-/** A change of all settings of a provider. */
-interface PoolSettingChange {
-  readonly provider: ProviderId;
-  /** The version that is replaced; 0 when nothing was ever set. */
-  readonly expected: number;
+/** A change of all settings of a provider; `expected` is the version in the database, 0 when nothing was ever set. */
+interface PoolSettingChange extends WantedSettings {
   readonly version: number;
-  readonly overrides: PoolOverrides;
-  readonly changedBy: string;
 }
 
 /** The settings of all providers for which any were ever set. Throws `Failure('database_unavailable')`, as below. */

@@ -15,7 +15,6 @@ export interface EmbeddedPostgres {
   url: string;
   /** Whether the server was already running, started by a process that has died or by another one. */
   adopted: boolean;
-  createDatabase(name: string): Promise<string>;
   /** Resolves with a message that names its log when the server has ended, whether it was stopped or not. */
   readonly ended: Promise<string>;
   /** Stops the server, adopted or not, and waits until it has ended. May be called again. */
@@ -73,7 +72,6 @@ async function start(home: string, dataDir: string, port: number | undefined): P
   return {
     url,
     adopted: launch === undefined,
-    createDatabase: (name) => createDatabase(url, name),
     ended: ended.then((end) => `${end}; its log is ${log}`),
     stop: () => stopPostmaster(postmaster.pid, mark),
   };

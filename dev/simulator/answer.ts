@@ -1,40 +1,18 @@
-import type { ServerResponse } from 'node:http';
 import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
-import type { Call } from './calls.js';
+import type { Exchange } from './calls.js';
 import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
-import type { Gates } from './gates.js';
 import type { Behaviour } from './model-names.js';
-import type { PromptCaches } from './prompt-caches.js';
 import { findBreaches, hasForeignSignature } from './seals.js';
-import {
-  type CallParameters,
-  type ErrorBodies,
-  firstFault,
-  type Refusal,
-  type WireFormat,
-} from './wire-format.js';
-
-/** A valid call, and what is needed to answer it. */
-export interface Exchange {
-  readonly call: Call;
-  readonly turns: readonly Turn[];
-  readonly parameters: CallParameters;
-  readonly format: WireFormat;
-  readonly response: ServerResponse;
-  /** Calls by provider and model, for behaviours that depend on the number of a call. */
-  readonly callNumbers: Map<string, number>;
-  readonly gates: Gates;
-  readonly caches: PromptCaches;
-}
+import { type CallParameters, type ErrorBodies, firstFault, type Refusal } from './wire-format.js';
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
-export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<void> {
-  const { call, format, response, turns } = exchange;
+export async function answer(exchange: Exchange): Promise<void> {
+  const { call, format, response, turns, behaviour } = exchange;
   const { errors, garbage, streamType } = format;
   const { fails, status, quota, maxTokens } = behaviour;
-  if (fails === undefined || isSpared(exchange, behaviour)) return reply(exchange, behaviour);
+  if (fails === undefined || isSpared(exchange)) return reply(exchange);
   switch (fails) {
     case 'status':
       return refuse(exchange, errors.status(status), behaviour);
@@ -56,16 +34,14 @@ export async function answer(exchange: Exchange, behaviour: Behaviour): Promise<
       return succeed(exchange, 'text/html; charset=utf-8', webPage);
     case 'misshapen':
       return call.facts.stream
-        ? succeed(exchange, streamType, garbage.frame)
-        : succeed(exchange, 'application/json', JSON.stringify(garbage.whole));
+        ? succeed(exchange, streamType, garbage)
+        : succeed(exchange, 'application/json', JSON.stringify({ unexpected: true }));
   }
 }
 
 /** Whether this call is not one of those that fail. */
-function isSpared(
-  { call, callNumbers, turns }: Exchange,
-  { after, times, fails, maxTokens }: Behaviour,
-): boolean {
+function isSpared({ call, callNumbers, turns, behaviour }: Exchange): boolean {
+  const { after, times, fails, maxTokens } = behaviour;
   if (fails === 'too-long' && countTokens(sizeOf(turns)) <= maxTokens) return true;
   if (after === 0 && times === Number.POSITIVE_INFINITY) return false;
   const key = `${call.provider}/${call.model}`;
@@ -100,20 +76,18 @@ function succeed({ call, format, response }: Exchange, type: string, body: strin
   response.end(body);
 }
 
-async function reply(exchange: Exchange, behaviour: Behaviour): Promise<void> {
-  const { call, format, response } = exchange;
-  const { delivery, delayMs, workMs, lullMs, afterDeltas } = behaviour;
+async function reply(exchange: Exchange): Promise<void> {
+  const { call, response } = exchange;
+  const { delivery, delayMs, workMs, afterDeltas } = exchange.behaviour;
   const { stream } = call.facts;
-  const refusal = findRefusal(exchange, behaviour) ?? checkThinking(exchange, behaviour.unboundThinking);
+  const refusal = findRefusal(exchange) ?? checkThinking(exchange);
   if (refusal !== undefined) return refuse(exchange, refusal);
-  const pass = () =>
-    delivery === 'lull' ? pause(lullMs, response) : exchange.gates.pass(call.model ?? '', response);
-  await pause(delayMs + (stream ? 0 : workMs), response);
-  if (delivery === 'gated' && (!stream || afterDeltas === 0)) await pass();
+  await pause(delayMs + (stream ? 0 : workMs), call);
+  if (delivery === 'gated' && (!stream || afterDeltas === 0)) await exchange.gates.pass(call);
   if (response.destroyed) return;
   call.status = 200;
   call.cutBySimulator = delivery === 'reset';
-  await deliver(response, { format, behaviour, reply: composeReply(exchange, behaviour), stream, pass });
+  await deliver(exchange, composeReply(exchange));
 }
 
 /** The parameters that only tune a reply, and the values that do not even do that. */
@@ -129,10 +103,9 @@ const hints = {
 };
 
 /** The error for what a model of this behaviour does not take. */
-function findRefusal(
-  { call, format: { errors, signatureOf, failsInReply }, parameters, turns }: Exchange,
-  { refuses, ending, delivery }: Behaviour,
-): Refusal | undefined {
+function findRefusal({ call, format, parameters, turns, behaviour }: Exchange): Refusal | undefined {
+  const { errors, signatureOf, failsInReply } = format;
+  const { refuses, ending, delivery } = behaviour;
   const { toolChoice: choice } = parameters;
   if (ending === 'failed' && !failsInReply) return errors.status(500);
   if (delivery === 'error' && !call.facts.stream) return errors.status(500);
@@ -174,7 +147,8 @@ const has = (parts: readonly Part[], wanted: Part['type']): boolean =>
   parts.some(({ type }) => type === wanted);
 
 /** The error for thinking that stands elsewhere than where it was made; what is dropped instead is counted. */
-function checkThinking(exchange: Exchange, fate: Behaviour['unboundThinking']): Refusal | undefined {
+function checkThinking(exchange: Exchange): Refusal | undefined {
+  const { unboundThinking: fate } = exchange.behaviour;
   const { unbound } = exchange.format.errors;
   if (fate === undefined || unbound === undefined) return undefined;
   const breaches = findBreaches(exchange);

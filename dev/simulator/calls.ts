@@ -1,7 +1,11 @@
 import { EventEmitter, on } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
-import type { CallParameters } from './wire-format.js';
+import type { Gates } from './gates.js';
+import type { Behaviour } from './model-names.js';
+import type { PromptCaches } from './prompt-caches.js';
+import type { CallParameters, WireFormat } from './wire-format.js';
 
 /** The facts in the head of a call. */
 export interface CallFacts {
@@ -27,6 +31,24 @@ export interface CallContent {
   readonly parameters?: CallParameters | undefined;
   /** Size of the body on the wire. */
   readonly bytes: number;
+}
+
+/** What a valid call asks, and how it is answered. */
+export interface Accepted {
+  readonly turns: readonly Turn[];
+  readonly parameters: CallParameters;
+  readonly behaviour: Behaviour;
+}
+
+/** A valid call, and what is needed to answer it. */
+export interface Exchange extends Accepted {
+  readonly call: Call;
+  readonly format: WireFormat;
+  readonly response: ServerResponse;
+  /** Calls by provider and model, for behaviours that depend on the number of a call. */
+  readonly callNumbers: Map<string, number>;
+  readonly gates: Gates;
+  readonly caches: PromptCaches;
 }
 
 /** How a call ended: its answer was finished, or one of the two sides closed the connection. */
@@ -85,7 +107,7 @@ export class Call {
 
   toJSON(): object {
     const { id, begun, ended = null, facts, clientClosedFirst, droppedThinking } = this;
-    const { turns, parameters, body, status = null, model = null } = this;
+    const { content, status = null, model = null } = this;
     const isoTime = (time: number | undefined) => (time === undefined ? null : new Date(time).toISOString());
     return {
       id,
@@ -99,9 +121,7 @@ export class Call {
       receivedAt: isoTime(facts.receivedAt),
       finishedAt: isoTime(this.finishedAt),
       closedAt: isoTime(this.closedAt),
-      turns,
-      parameters,
-      body,
+      ...content,
     };
   }
 }
@@ -176,14 +196,17 @@ export class CallLog {
     return [...this.#calls.values()].filter((call) => matches(call, filter));
   }
 
-  /** The oldest stored call that matches, or else the next one. Rejects when the signal aborts. */
-  waitFor(predicate: (call: Call) => boolean, signal?: AbortSignal): Promise<Call> {
-    return this.#waitFor('recorded', predicate, signal);
-  }
-
-  /** As `waitFor`, for a call that is closed. */
-  waitForClosed(predicate: (call: Call) => boolean, signal?: AbortSignal): Promise<Call> {
-    return this.#waitFor('closed', (call) => call.closedAt !== undefined && predicate(call), signal);
+  /** The oldest stored call that matches, of all or of the closed ones, or else the next. Rejects if aborted. */
+  async waitFor(
+    predicate: (call: Call) => boolean,
+    { event = 'recorded', signal }: { event?: 'recorded' | 'closed'; signal?: AbortSignal } = {},
+  ): Promise<Call> {
+    const calls = this.list().filter(({ closedAt }) => event === 'recorded' || closedAt !== undefined);
+    const past = calls.find(predicate);
+    if (past !== undefined) return past;
+    for await (const [call] of on(this.#events, event, { ...(signal && { signal }) }))
+      if (predicate(call)) return call;
+    throw new TypeError('events do not end');
   }
 
   /** Drops the calls and the counts, but for those in flight; ids, and the numbers of begins and ends, continue. */
@@ -198,18 +221,6 @@ export class CallLog {
   stats() {
     const { size: kept } = this.#calls;
     return { lastId: this.#lastId, kept, keptBodyBytes: this.#bodyBytes, providers: this.#counts };
-  }
-
-  async #waitFor(
-    event: 'recorded' | 'closed',
-    predicate: (call: Call) => boolean,
-    signal?: AbortSignal,
-  ): Promise<Call> {
-    const past = this.list().find(predicate);
-    if (past !== undefined) return past;
-    for await (const [call] of on(this.#events, event, { ...(signal && { signal }) }))
-      if (predicate(call)) return call;
-    throw new TypeError('events do not end');
   }
 
   #dropOldestBody(): void {

@@ -2,10 +2,11 @@ import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json/json.js';
 import { contentOf, type WrittenBlock } from './frames.js';
-import { schemasIn } from './schemas.js';
+import { formatTexts, schemasIn } from './schemas.js';
 import { sign } from './seals.js';
 import {
   type Breach,
+  type Ending,
   type Fault,
   firstFault,
   type MadeCall,
@@ -14,6 +15,7 @@ import {
   type Reply,
   type ReplyCall,
   snakeCase,
+  type Thought,
 } from './wire-format.js';
 
 /** The turns up to the last with a mark of what may be cached: anthropic's or bedrock's. */
@@ -43,8 +45,18 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   },
 });
 
+/** Why a reply ended: in a word of the provider's own for its ending, or in one that both providers have. */
+export function stopReasonOf(
+  { ending, stoppedBy, calls }: Reply,
+  own: Partial<Record<Ending, string>>,
+): string {
+  if (ending === 'length') return 'max_tokens';
+  const finished = calls.length > 0 ? 'tool_use' : 'end_turn';
+  return own[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
+}
+
 /** A piece of thinking, signed or redacted. */
-export type Thinking = { readonly text: string; readonly signature: string } | { readonly redacted: string };
+export type Thinking = Thought | { readonly redacted: string };
 
 /** The thinking before a call: one with words, one without, and one that is redacted. */
 export const thinkingOf = (call: MadeCall): Thinking[] => [
@@ -94,7 +106,7 @@ export function joinThinking(parts: readonly Part[]): Turn['content'] {
 }
 
 /** Claude's rules for a schema: of a tool's only its root and the draft, unless it is strict. */
-export function claudeSchemaFault(
+export function schemaFault(
   root: JsonObject,
   { strict, index }: { strict?: boolean | undefined; index?: number | undefined },
 ): Fault | undefined {
@@ -123,7 +135,6 @@ const typing = ['type', 'enum', 'const', 'anyOf', 'allOf', '$ref'];
 const others = `title description default $schema $id $comment examples properties required additionalProperties
   items $defs definitions format minItems pattern`;
 const taken = new Set([...typing, ...others.split(/\s+/)]);
-const formats = new Set('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));
 const untakenPattern = /\(\?(?:[=!]|<[=!])|\\[1-9bB]/;
 
 /**
@@ -139,7 +150,7 @@ function expectedOf(schema: unknown): string | undefined {
   const isTyped = 'properties' in schema || [type].flat().includes('object');
   if (isTyped && additionalProperties !== false) return 'additionalProperties that are false';
   if (minItems !== 0 && minItems !== 1) return 'minItems of 0 or 1';
-  if (format !== undefined && !formats.has(String(format))) return `no format ${format}`;
+  if (format !== undefined && !formatTexts.has(String(format))) return `no format ${format}`;
   if (untakenPattern.test(String(pattern))) return 'a pattern of other features';
   const isDeep = [values, schema.const].flat().some((value) => typeof value === 'object' && value !== null);
   return isDeep ? 'an enum of primitives' : undefined;

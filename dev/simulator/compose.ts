@@ -1,19 +1,20 @@
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { type JsonObject, readJson } from '../../shared/json/json.js';
-import type { Call } from './calls.js';
-import { countTokens, echo, firstHalf, headOf, lastUserText, sizeOf, splitInto, splitText } from './echo.js';
+import type { Exchange } from './calls.js';
+import {
+  countTokens,
+  echo,
+  firstCharacters,
+  headOf,
+  lastUserText,
+  sizeOf,
+  splitInto,
+  splitText,
+} from './echo.js';
 import type { Behaviour } from './model-names.js';
-import type { PromptCaches } from './prompt-caches.js';
 import { fill } from './schemas.js';
 import { bindThoughts } from './seals.js';
 import type { CallParameters, Ending, OfferedTool, Reply, ReplyCall, Thought } from './wire-format.js';
-
-interface AskedCall {
-  readonly call: Call;
-  readonly turns: readonly Turn[];
-  readonly parameters: CallParameters;
-  readonly caches: PromptCaches;
-}
 
 /** The tokens of thinking in each reply that thinks, if its limit allows for so many. */
 const thinkingTokens = 200;
@@ -21,8 +22,8 @@ const thinkingTokens = 200;
 export const noTimestamp = '0000000000000.000';
 
 /** Composes the reply to a call, independent of the wire format. */
-export function composeReply(asked: AskedCall, behaviour: Behaviour): Reply {
-  const { call, turns, parameters, caches } = asked;
+export function composeReply(asked: Exchange): Reply {
+  const { call, turns, parameters, caches, behaviour } = asked;
   // By all SDKs' types thinking and all else count toward the limit.
   const limit = Number(parameters.maxOutputTokens ?? Infinity);
   const reasoningTokens = behaviour.thinks ? Math.min(limit, thinkingTokens) : 0;
@@ -40,7 +41,7 @@ export function composeReply(asked: AskedCall, behaviour: Behaviour): Reply {
     text,
     pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
     calls,
-    thoughts: think(asked, behaviour, { text, amount }),
+    thoughts: think(asked, { text, amount }),
     isSigned: behaviour.isSigned === true,
     isSlow: behaviour.pieces !== undefined,
     ...end,
@@ -112,7 +113,8 @@ function pieceByPiece({ says, amount, length, character }: Behaviour): string[] 
 }
 
 /** The thinking of a reply, in words where they are asked for: before its text, and again before calls. */
-function think(asked: AskedCall, { thinks }: Behaviour, reply: { text: string; amount: number }): Thought[] {
+function think(asked: Exchange, reply: { text: string; amount: number }): Thought[] {
+  const { thinks } = asked.behaviour;
   if (!thinks) return [];
   const isShown = asked.parameters.showsThinking || thinks === 'aloud';
   const shown = ['I think.', 'I think again.'].map((words) => (isShown ? words : ''));
@@ -127,7 +129,7 @@ function endOf(whole: string, { hop, stop, left }: Limits, { hops, says, ending 
   if (hops !== undefined && hop !== undefined) return partOf(whole, { hop, hops, left });
   if (ending !== 'stop') {
     const isCut = ending === 'length' || ending === 'blocked-reply';
-    return { text: isCut ? firstHalf(whole) : '', ending };
+    return { text: isCut ? firstCharacters(whole, Math.ceil(whole.length / 2)) : '', ending };
   }
   // Only echoes obey a token limit, unless all of it is used up.
   return cut(whole, stop, says === 'echo' || left <= 0 ? left : Infinity);

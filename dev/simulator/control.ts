@@ -98,8 +98,7 @@ async function listCalls(calls: CallLog, query: URLSearchParams, response: Serve
   if (wait === null) return send(response, 200, calls.list(filter));
   const wanted = (call: Call) => matches(call, filter);
   const signal = AbortSignal.timeout(Math.min(timeoutMs, maxWaitMs));
-  const waiting = wait === 'close' ? calls.waitForClosed(wanted, signal) : calls.waitFor(wanted, signal);
-  return waiting.then(
+  return calls.waitFor(wanted, { event: wait === 'close' ? 'closed' : 'recorded', signal }).then(
     () => send(response, 200, calls.list(filter)),
     () => send(response, 408, { simulator: true, error: 'No such call within timeoutMs.' }),
   );

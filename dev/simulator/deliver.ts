@@ -1,36 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout } from 'node:timers/promises';
+import type { Call, Exchange } from './calls.js';
 import { noTimestamp } from './compose.js';
 import { joinFrames } from './frames.js';
-import type { Behaviour } from './model-names.js';
-import type { Frame, Reply, WireFormat } from './wire-format.js';
-
-interface Delivered {
-  readonly format: WireFormat;
-  readonly behaviour: Behaviour;
-  readonly reply: Reply;
-  readonly stream: boolean;
-  /** Waits until the gate of the model is open, for the time of a lull, or until the connection closes. */
-  pass(): Promise<void>;
-}
+import type { Frame, Reply } from './wire-format.js';
 
 /** Sends a reply as its behaviour says. Resolves when nothing more will be sent. */
-export async function deliver(response: ServerResponse, delivered: Delivered): Promise<void> {
-  return delivered.stream ? deliverStream(response, delivered) : deliverWhole(response, delivered);
+export async function deliver(exchange: Exchange, reply: Reply): Promise<void> {
+  return exchange.call.facts.stream ? deliverStream(exchange, reply) : deliverWhole(exchange, reply);
 }
 
-/** Waits this long, or until the connection closes. */
-export async function pause(ms: number, response: ServerResponse): Promise<void> {
-  if (ms === 0) return;
-  await new Promise<void>((resolve) => {
-    const wake = () => {
-      clearTimeout(timer);
-      response.off('close', wake);
-      resolve();
-    };
-    const timer = setTimeout(wake, ms);
-    response.on('close', wake);
-  });
+/** Waits this long, or until the call is closed. */
+export async function pause(ms: number, { closed }: Call): Promise<void> {
+  if (ms > 0) await Promise.race([setTimeout(ms, undefined, { ref: false }), closed]);
 }
 
 /** Sends the opening, and then the same bytes repeatedly, as fast as the client reads them, until it disconnects. */
@@ -46,9 +29,9 @@ export async function sendEndlessly(response: ServerResponse, opening: Frame, mo
 /** The repeated piece of an endless text, large enough for one write. */
 export const endlessText = 'a'.repeat(65_536);
 
-async function deliverWhole(response: ServerResponse, delivered: Delivered): Promise<void> {
-  const { format, reply, pass } = delivered;
-  const { delivery, gapMs } = delivered.behaviour;
+async function deliverWhole(exchange: Exchange, reply: Reply): Promise<void> {
+  const { call, format, response, behaviour } = exchange;
+  const { delivery, lullMs } = behaviour;
   const text = JSON.stringify(format.reply(reply));
   const half = text.slice(0, text.length / 2);
   const sent = delivery === 'truncate' || delivery === 'malformed' ? half : text;
@@ -60,14 +43,14 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered): Pro
   switch (delivery) {
     case 'lull':
       response.write(half);
-      await pass();
+      await pause(lullMs, call);
       return void response.end(text.slice(half.length));
     case 'hang':
     case 'reset':
       response.write(half);
       return leave(response, delivery);
     case 'drip':
-      return drip(response, Buffer.from(text), gapMs);
+      return drip(Buffer.from(text), exchange);
     case 'endless':
       return sendEndlessly(response, half, endlessText);
     default:
@@ -75,32 +58,31 @@ async function deliverWhole(response: ServerResponse, delivered: Delivered): Pro
   }
 }
 
-async function deliverStream(response: ServerResponse, delivered: Delivered): Promise<void> {
-  const { format, behaviour, reply, pass } = delivered;
-  const { delivery, gapMs } = behaviour;
-  const frames = format.stream(reply);
-  const { opening, deltas, closing } = frames;
+async function deliverStream(exchange: Exchange, reply: Reply): Promise<void> {
+  const { call, format, gates, response, behaviour } = exchange;
+  const { delivery, gapMs, lullMs } = behaviour;
+  const { opening, deltas, closing } = format.stream(reply);
   response.writeHead(200, {
     'Content-Type': format.streamType,
     'Cache-Control': 'no-cache',
     ...format.headers(reply.callId),
   });
   if (delivery === 'drip')
-    return drip(response, Buffer.from(joinFrames([...opening, ...deltas, ...closing]) as Buffer), gapMs);
+    return drip(Buffer.from(joinFrames([...opening, ...deltas, ...closing]) as Buffer), exchange);
   if (delivery === 'endless')
     return sendEndlessly(response, joinFrames(opening), joinFrames(Array(100).fill(deltas).flat()));
-  await sendOpening(response, opening, delivered);
+  await sendOpening(opening, exchange);
   const usual =
     delivery === 'whole' || delivery === 'truncate' ? deltas.length : Math.ceil(deltas.length / 2);
   const { afterDeltas = usual } = behaviour;
   const beginning = delivery === 'whole' ? deltas : deltas.slice(0, afterDeltas);
-  await sendDeltas(response, beginning, behaviour);
-  if (delivery !== 'whole') await pause(gapMs, response);
+  await sendDeltas(beginning, exchange);
+  if (delivery !== 'whole') await pause(gapMs, call);
   switch (delivery) {
     case 'gated':
     case 'lull':
-      await pass();
-      await sendDeltas(response, deltas.slice(beginning.length), behaviour);
+      await (delivery === 'lull' ? pause(lullMs, call) : gates.pass(call));
+      await sendDeltas(deltas.slice(beginning.length), exchange);
       break;
     case 'truncate':
       return void response.end();
@@ -123,9 +105,8 @@ const signsOfWork = 10;
  * While a model thinks half of them come before the block of its thinking begins.
  */
 async function sendOpening(
-  response: ServerResponse,
   opening: readonly Frame[],
-  { format, behaviour: { worksOn, workMs, isSilent } }: Delivered,
+  { call, format, response, behaviour: { worksOn, workMs, isSilent } }: Exchange,
 ): Promise<void> {
   const write = (frames: readonly Frame[]) => frames.forEach((frame) => void response.write(frame));
   if (worksOn === undefined) return write(opening);
@@ -133,7 +114,7 @@ async function sendOpening(
   const before = worksOn === 'thinking' ? signsOfWork / 2 : 0;
   for (let index = 0; index < signsOfWork && !response.destroyed; index += 1) {
     if (index === before) write(opening.slice(1));
-    await pause(workMs / signsOfWork, response);
+    await pause(workMs / signsOfWork, call);
     const place = index < before ? 0 : 1;
     const sign = isSilent ? undefined : format.lifeSign?.(worksOn, { place, index });
     if (sign !== undefined) response.write(sign);
@@ -141,12 +122,11 @@ async function sendOpening(
 }
 
 async function sendDeltas(
-  response: ServerResponse,
   deltas: readonly Frame[],
-  { gapMs, says }: Behaviour,
+  { call, response, behaviour: { gapMs, says } }: Exchange,
 ): Promise<void> {
   for (const [index, frame] of deltas.entries()) {
-    if (index > 0) await pause(gapMs, response);
+    if (index > 0) await pause(gapMs, call);
     if (response.destroyed) return;
     response.write(says === 'times' ? withTime(frame) : frame);
   }
@@ -165,9 +145,9 @@ async function leave(response: ServerResponse, how: 'hang' | 'reset'): Promise<v
   response.socket?.destroy();
 }
 
-async function drip(response: ServerResponse, body: Buffer, gapMs: number): Promise<void> {
+async function drip(body: Buffer, { call, response, behaviour }: Exchange): Promise<void> {
   for (let index = 0; index < body.length; index += 1) {
-    if (index > 0) await pause(gapMs, response);
+    if (index > 0) await pause(behaviour.gapMs, call);
     if (response.destroyed) return;
     response.write(body.subarray(index, index + 1));
   }

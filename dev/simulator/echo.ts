@@ -65,17 +65,12 @@ export function splitInto(text: string, amount: number): string[] {
   return ends.map((end, index) => text.slice(ends[index - 1] ?? 0, end)).filter((piece) => piece !== '');
 }
 
-/** The first half of a text, as if cut at the token limit. */
-export function firstHalf(text: string): string {
-  return firstCharacters(text, Math.ceil(text.length / 2));
-}
-
 /** The beginning of a text that has so many tokens; undefined if that is all of it. */
 export const headOf = (text: string, tokens: number): string | undefined =>
   countTokens(text.length) > tokens ? firstCharacters(text, tokens * charactersPerToken) : undefined;
 
 /** The first characters of a text, or one more where a surrogate pair would be split. */
-function firstCharacters(text: string, amount: number): string {
+export function firstCharacters(text: string, amount: number): string {
   return text.slice(0, wholeCharacters(text, amount));
 }
 

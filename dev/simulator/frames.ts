@@ -30,10 +30,18 @@ export interface WrittenBlock {
   readonly deltas: readonly object[];
 }
 
-/** The frames of blocks that follow one another: the first begins the reply, and the last ends it. */
-export function joinBlocks(blocks: readonly (readonly Frame[])[]): StreamFrames {
+/** A stream of blocks that follow one another, whose first frame belongs to its opening and the last to its closing. */
+export function joinBlocks(
+  start: readonly Frame[],
+  blocks: readonly (readonly Frame[])[],
+  end: readonly Frame[],
+): StreamFrames {
   const frames = blocks.flat();
-  return { opening: frames.slice(0, 1), deltas: frames.slice(1, -1), closing: frames.slice(1).slice(-1) };
+  return {
+    opening: [...start, ...frames.slice(0, 1)],
+    deltas: frames.slice(1, -1),
+    closing: [...frames.slice(1).slice(-1), ...end],
+  };
 }
 
 /** Several frames as one. */

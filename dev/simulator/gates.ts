@@ -1,48 +1,29 @@
-import type { ServerResponse } from 'node:http';
-
-interface Gate {
-  isOpen: boolean;
-  readonly waiting: Set<() => void>;
-}
+import type { Call } from './calls.js';
 
 /** The gates of models by their whole names. A gate is closed until it is opened, and stays open until a reset. */
 export class Gates {
-  readonly #gates = new Map<string, Gate>();
+  readonly #gates = new Map<string, PromiseWithResolvers<void>>();
+  readonly #open = new Set<string>();
 
-  /** Waits until the model's gate is open, or until the connection closes. */
-  async pass(model: string, response: ServerResponse): Promise<void> {
-    const { isOpen, waiting } = this.#of(model);
-    if (isOpen || response.destroyed) return;
-    await new Promise<void>((resolve) => {
-      const wake = () => {
-        waiting.delete(wake);
-        response.off('close', wake);
-        resolve();
-      };
-      waiting.add(wake);
-      response.on('close', wake);
-    });
+  /** Waits until the gate of the call's model is open, or until the call is closed. */
+  async pass({ model = '', closed }: Call): Promise<void> {
+    await Promise.race([this.#of(model).promise, closed]);
   }
 
   /** Opens the gate of a model, also before the first call of it. */
   open(model: string): void {
-    const gate = this.#of(model);
-    gate.isOpen = true;
-    for (const wake of [...gate.waiting]) wake();
-  }
-
-  /** Opens each gate that a call has come to. */
-  openAll(): void {
-    for (const model of this.#gates.keys()) this.open(model);
+    this.#open.add(model);
+    this.#of(model).resolve();
   }
 
   /** Closes all gates. Calls that wait go on waiting. */
   reset(): void {
-    for (const [model, { waiting }] of this.#gates) if (waiting.size === 0) this.#gates.delete(model);
+    for (const model of this.#open) this.#gates.delete(model);
+    this.#open.clear();
   }
 
-  #of(model: string): Gate {
-    const gate = this.#gates.get(model) ?? { isOpen: false, waiting: new Set() };
+  #of(model: string): PromiseWithResolvers<void> {
+    const gate = this.#gates.get(model) ?? Promise.withResolvers<void>();
     this.#gates.set(model, gate);
     return gate;
   }

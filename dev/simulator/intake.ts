@@ -1,34 +1,17 @@
-import type { Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
-import type { CallContent, CallFacts } from './calls.js';
-import { type Behaviour, findBehaviour } from './model-names.js';
+import type { Accepted, CallFacts } from './calls.js';
+import { findBehaviour } from './model-names.js';
 import { openAiFormat } from './openai/format.js';
 import { findPartFault } from './part-rules.js';
 import { responsesFormat } from './responses/format.js';
 import { vertexFormat } from './vertexai/format.js';
-import type { CallParameters, Refusal, RequestHead, Route, WireFormat } from './wire-format.js';
+import type { Refusal, RequestHead, Route, WireFormat } from './wire-format.js';
 
 // OpenAI comes last: it owns all other addresses under /v1.
 const formats: WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, responsesFormat, openAiFormat];
 const credentialHeaders = ['authorization', 'x-api-key', 'x-goog-api-key'];
-
-/** A call after all checks: its facts and content, and either the refusal or the behaviour to answer with. */
-export interface Examined {
-  readonly facts: CallFacts;
-  readonly content: CallContent;
-  readonly verdict:
-    | Refusal
-    | { readonly turns: readonly Turn[]; readonly parameters: CallParameters; readonly behaviour: Behaviour };
-}
-
-interface ReceivedRequest {
-  readonly head: RequestHead;
-  /** With its query. */
-  readonly url: string;
-  readonly bytes: Buffer;
-}
 
 /** The wire format of the provider that a request is addressed to, if any. */
 export function findFormat(head: RequestHead): WireFormat | undefined {
@@ -36,8 +19,8 @@ export function findFormat(head: RequestHead): WireFormat | undefined {
 }
 
 /** Checks a request by its provider's rules, in the provider's order: address, credentials, JSON, shape, model. */
-export function examine(format: WireFormat, { head, url, bytes }: ReceivedRequest): Examined {
-  const { method, headers } = head;
+export function examine(format: WireFormat, head: RequestHead, bytes: Buffer) {
+  const { method, url, headers } = head;
   const body = readJson(bytes.toString());
   const route = format.route(head);
   const target = readTarget(route, body);
@@ -62,7 +45,7 @@ function judge(
   format: WireFormat,
   head: RequestHead,
   { route, body, model }: { route: Route | Refusal; body: unknown; model: string | undefined },
-): Examined['verdict'] {
+): Refusal | Accepted {
   if ('status' in route) return route;
   const refusal = format.authenticate(head) ?? checkMediaType(format, head);
   if (refusal !== undefined) return refusal;

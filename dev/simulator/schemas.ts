@@ -5,7 +5,8 @@ const maxOptionalDepth = 3;
 const maxDepth = 40;
 const maxValues = 10_000;
 
-const texts = new Map(
+/** A text of each format that Claude takes. */
+export const formatTexts = new Map(
   Object.entries({
     'date-time': '2026-01-01T00:00:00Z',
     time: '00:00:00Z',
@@ -78,7 +79,7 @@ class Filler {
   }
 
   #text({ format, minLength = 0, maxLength }: JsonObject): string {
-    const given = texts.get(String(format));
+    const given = formatTexts.get(String(format));
     if (given !== undefined) return given;
     const length = Math.min(Math.max(this.textLength, Number(minLength)), Number(maxLength ?? Infinity));
     this.#left -= length / 100;

@@ -1,20 +1,15 @@
 import { createHash } from 'node:crypto';
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
+import type { Exchange } from './calls.js';
 import type { Breach, CallParameters, MadeCall, Place, Thought } from './wire-format.js';
-
-interface Asked {
-  readonly call: { readonly model: string | undefined };
-  readonly turns: readonly Turn[];
-  readonly parameters: CallParameters;
-}
 
 /**
  * Thinking counts only behind the system text, the tools and the messages that it was made behind. Of the blocks that
  * are kept none may be missing between others; those before the first one may be.
  * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
  */
-export function findBreaches({ call, turns, parameters }: Asked): { place: Place; breach: Breach }[] {
+export function findBreaches({ call, turns, parameters }: Exchange): { place: Place; breach: Breach }[] {
   const maker = digestOf(call.model ?? '');
   let previous: string | undefined;
   return readConversation(turns, parameters).blocks.flatMap(({ place, text, before, ...bond }) => {
@@ -33,7 +28,7 @@ export function findBreaches({ call, turns, parameters }: Asked): { place: Place
 export function bindThoughts(
   texts: string[],
   replyText: string,
-  { call, turns, parameters }: Asked,
+  { call, turns, parameters }: Exchange,
 ): Thought[] {
   const maker = digestOf(call.model ?? '');
   const { blocks, hash } = readConversation(turns, parameters);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isRebound } from '../../shared/urls/hosts.js';
 import { answer, refuse } from './answer.js';
@@ -21,15 +21,12 @@ export interface Simulator {
   waitForCall(predicate: (call: Call) => boolean): Promise<Call>;
   /** Opens the gate of a model such as `sim-gate-2@mark`, by its whole name. Throws for a model that has none. */
   open(model: string): void;
-  /** Opens each gate that a call has come to. */
-  openAll(): void;
   /** Stops listening and destroys every connection, so that hanging calls end. */
   close(): Promise<void>;
 }
 
 const loopbackAlone = 'On this address the simulator answers to localhost, 127.0.0.1 and [::1] alone.\n';
 const keepAliveMs = 10 * 60 * 1000;
-const emptyQuery = new URLSearchParams();
 
 /** Starts a simulator of the four providers on one port, 0 for a free one; by default for this machine alone. */
 export async function startSimulator(address: { port: number; host?: string }): Promise<Simulator> {
@@ -67,10 +64,11 @@ export async function startSimulator(address: { port: number; host?: string }): 
       if (!isGated(model)) throw new TypeError(`The model ${model} has no gate.`);
       session.gates.open(model);
     },
-    openAll: () => session.gates.openAll(),
-    close: () => {
+    close: async () => {
       session.closing = true;
-      return stop(server);
+      const closed = once(server, 'close');
+      server.close().closeAllConnections();
+      await closed;
     },
   };
 }
@@ -89,18 +87,13 @@ class Session {
     const format = findFormat(head);
     const body = await readBody(request);
     if (format === undefined) return sendNotFound(response, head);
-    const { facts, content, verdict } = examine(format, {
-      head,
-      url: request.url ?? '',
-      bytes: body ?? Buffer.alloc(0),
-    });
+    const { facts, content, verdict } = examine(format, head, body ?? Buffer.alloc(0));
     const call = this.calls.record(facts, content);
     response.on('close', () => this.#close(call, response));
     if (body === undefined) return refuse({ call, response }, format.errors.status(413));
     if ('status' in verdict) return refuse({ call, response }, verdict);
-    const { behaviour, ...asked } = verdict;
     const { callNumbers, gates, caches } = this;
-    return answer({ call, ...asked, format, response, callNumbers, gates, caches }, behaviour);
+    return answer({ call, ...verdict, format, response, callNumbers, gates, caches });
   }
 
   reset(): void {
@@ -117,31 +110,19 @@ class Session {
 }
 
 function readHead({ method = '', url = '', headers }: IncomingMessage): RequestHead {
-  const mark = url.indexOf('?');
-  if (mark === -1) return { method, path: url, query: emptyQuery, headers };
-  return { method, path: url.slice(0, mark), query: new URLSearchParams(url.slice(mark)), headers };
+  const [path = ''] = url.split('?', 1);
+  return { method, url, path, query: new URLSearchParams(url.slice(path.length)), headers };
 }
 
 const maxBodyBytes = 32 * 1024 * 1024;
 
 /** The body of a request, or `undefined` if it is too large (32 MiB). Rejects when the client disconnects first. */
-function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= maxBodyBytes) chunks.push(chunk);
-      else chunks.length = 0;
-    });
-    request.on('end', () => resolve(bytes > maxBodyBytes ? undefined : Buffer.concat(chunks)));
-    request.on('error', reject);
-  });
-}
-
-async function stop(server: Server): Promise<void> {
-  const closed = once(server, 'close');
-  server.close();
-  server.closeAllConnections();
-  await closed;
+async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += chunk.length;
+    if (bytes <= maxBodyBytes) chunks.push(chunk);
+  }
+  return bytes > maxBodyBytes ? undefined : Buffer.concat(chunks);
 }

@@ -34,10 +34,10 @@ export interface OfferedTool {
 }
 
 /** The JSON that a reply has to be. */
-interface AskedFormat extends Omit<OfferedTool, 'name' | 'parameters'> {
-  readonly name?: string | undefined;
+interface AskedFormat {
   readonly type: 'json_object' | 'json_schema';
   readonly schema?: JsonObject | undefined;
+  readonly strict?: boolean | undefined;
 }
 
 /** A call of a tool in a reply. */
@@ -219,6 +219,8 @@ export interface ErrorBodies {
 /** The head of a request; `path` has no query. */
 export interface RequestHead {
   readonly method: string;
+  /** The path with its query. */
+  readonly url: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
@@ -244,8 +246,8 @@ export interface StreamFrames {
 export interface WireFormat {
   readonly provider: ProviderId;
   readonly streamType: string;
-  /** A 200 of the wrong shape: a whole body, and a frame of a stream. */
-  readonly garbage: { readonly whole: object; readonly frame: Frame };
+  /** A frame of the wrong shape. */
+  readonly garbage: Frame;
   readonly errors: ErrorBodies;
   /** Whether the request is addressed to this provider, even if the operation is unknown. */
   owns(head: RequestHead): boolean;

@@ -60,7 +60,7 @@ export function parseConfig(environment: Environment, program: Program): Config 
   const problems = [
     ...invalid,
     ...(parsed.data ? [...clashingPorts(parsed.data), ...clashingNames(parsed.data)] : []),
-    ...missingVariables(program, new Set(Object.keys(present)), present),
+    ...missing[program](new Set(Object.keys(present)), present),
   ];
   if (problems.length > 0 || !parsed.success) throw new ConfigError(problems);
   return parsed.data;
@@ -85,10 +85,7 @@ export const defaultOwner = ({ CHAT_USERNAME }: Config): string => CHAT_USERNAME
 /** The programs that read the configuration. Each requires other variables; `command`, `start`, `config` none. */
 export type Program = 'api' | 'worker' | 'migrate' | 'command' | 'start' | 'config';
 
-/** The missing requirements of a program, given the variables that have a value, and their names. */
-const missingVariables = (program: Program, ...facts: Parameters<Missing>): string[] =>
-  missing[program](...facts);
-
+/** Lists the missing requirements, given the names of the variables that have a value, and their values. */
 type Missing = (names: ReadonlySet<string>, values: Readonly<Record<string, string | undefined>>) => string[];
 
 const missingStore: Missing = (names) =>

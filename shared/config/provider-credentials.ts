@@ -17,12 +17,9 @@ const sufficient: Record<ProviderId, readonly (readonly string[])[]> = {
   vertexai: [['GOOGLE_API_KEY'], ['GOOGLE_CLOUD_PROJECT']],
 };
 
-/** The variable that has providers without credentials played by a simulator. */
-export const simulatorVariable = 'SIMULATOR_URL';
-
 /** Whether the simulator plays a provider, given the names of the set variables: it gets no real credential. */
 export const isSimulated = (names: ReadonlySet<string>, id: ProviderId): boolean =>
-  names.has(simulatorVariable) && !isBesideReal(names) && !hasCredentials(names, id);
+  names.has('SIMULATOR_URL') && !isBesideReal(names) && !hasCredentials(names, id);
 
 /** Whether some provider of the installation is real, perhaps for other workers alone: then no reply is invented. */
 export const isBesideReal = (names: ReadonlySet<string>): boolean => names.has('REAL_PROVIDERS');

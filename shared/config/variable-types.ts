@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
-import { isModelName, type ModelAlias, modelPattern } from '../models/model-names.js';
+import { type ModelAlias, modelName, modelPattern } from '../models/model-names.js';
 import { StoreUrlError } from '../urls/store-url-parts.js';
 
 /** A number within bounds; the message is the same for every error. */
@@ -24,13 +24,10 @@ export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// 
 
 const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 /** Credentials go there, so not in the clear. */
-export const providerUrl = httpUrl.refine(
-  (value) =>
-    !URL.canParse(value) ||
-    new URL(value).protocol === 'https:' ||
-    loopbackHosts.has(new URL(value).hostname),
-  'must be https:// unless it points to a loopback address',
-);
+export const providerUrl = httpUrl.refine((value) => {
+  const { protocol = 'https:', hostname = '' } = URL.parse(value) ?? {};
+  return protocol === 'https:' || loopbackHosts.has(hostname);
+}, 'must be https:// unless it points to a loopback address');
 
 /** A URL that the parser accepts; shows the parser's own message otherwise. */
 export const storeUrl = (parse: (url: string) => unknown) =>
@@ -130,7 +127,7 @@ function parseTarget(part: string): Target | undefined {
   if (!isProvider(provider)) return undefined;
   if (slash === -1) return { provider };
   const model = part.slice(slash + 1);
-  return isModelName(model) ? { provider, model } : undefined;
+  return modelName.test(model) ? { provider, model } : undefined;
 }
 
 const isProvider = (name: string): name is ProviderId => (providerIds as readonly string[]).includes(name);

@@ -96,14 +96,9 @@ function countBefore({ waitedFor, async }: WaitingByLevel, { isAsync, level }: N
 }
 
 /** Without levels, all jobs have the first. */
-const waitingOf = ({
-  waiting,
-  waitingAsync,
-  waitingByLevel,
-  waitingAsyncByLevel,
-}: PoolHeartbeat): WaitingByLevel => ({
-  waitedFor: waitingByLevel ?? [waiting],
-  async: waitingAsyncByLevel ?? [waitingAsync ?? 0],
+const waitingOf = (heartbeat: PoolHeartbeat): WaitingByLevel => ({
+  waitedFor: heartbeat.waitingByLevel ?? [heartbeat.waiting],
+  async: heartbeat.waitingAsyncByLevel ?? [heartbeat.waitingAsync ?? 0],
 });
 
 const sumOf = (heartbeats: PoolHeartbeat[], pick: (heartbeat: PoolHeartbeat) => number): number =>

@@ -12,15 +12,15 @@ export interface ProviderModels {
   readonly traceName: string;
   /** The parameters that it takes, and their values. */
   readonly parameters: Partial<Record<ParameterName, z.ZodType>>;
-  /** How it takes JSON Schemas; undefined means as they are. */
-  readonly schemas: Dialect | undefined;
+  /** How it takes JSON Schemas; absent means as they are. */
+  readonly schemas?: Dialect;
   /** A form that names of tools must have besides that of all providers, and how an error says it. */
   readonly toolName?: { readonly pattern: RegExp; readonly rule: string };
   readonly images: ImageLimits;
-  /** Whether its requests have a key by which it finds what it has cached. */
-  readonly hasCacheKey: boolean;
-  /** How turns of user and assistant alternate; undefined means that they may come in any order. */
-  readonly alternation: Alternation | undefined;
+  /** Whether its requests have a key by which it finds what it has cached; absent means not. */
+  readonly hasCacheKey?: true;
+  /** How turns of user and assistant alternate; absent means that they may come in any order. */
+  readonly alternation?: Alternation;
   readonly signatures: Signatures;
 }
 
@@ -73,10 +73,8 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     title: 'OpenAI',
     traceName: 'openai',
     parameters: modelParametersSchema.shape,
-    schemas: undefined,
     images: { maxBytes: large, takesGif: true, fetches: true },
     hasCacheKey: true,
-    alternation: undefined,
     signatures: { path: ['openai', 'reasoning'], bareField: undefined, areIn08: false },
   },
   anthropic: {
@@ -94,7 +92,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     schemas: claude,
     // https://platform.claude.com/docs/en/build-with-claude/vision
     images: { maxBytes: small, takesGif: true, fetches: true },
-    hasCacheKey: false,
     alternation: { keepsSystem: true, partsReplies: true },
     signatures: { path: ['anthropic', 'signed_thinking'], bareField: undefined, areIn08: true },
   },
@@ -113,7 +110,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     schemas: claude,
     // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
     images: { maxBytes: small, takesGif: true, fetches: false },
-    hasCacheKey: false,
     alternation: { keepsSystem: false, partsReplies: true },
     signatures: { path: ['bedrock', 'signed_thinking'], bareField: undefined, areIn08: true },
   },
@@ -136,7 +132,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     toolName: { pattern: /^[A-Za-z_]/, rule: 'must begin with a letter or an underscore with this provider' },
     // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding
     images: { maxBytes: large, takesGif: false, fetches: false },
-    hasCacheKey: false,
     alternation: { keepsSystem: false, partsReplies: false },
     signatures: { path: ['google', 'thought_signature'], bareField: 'thoughtSignature', areIn08: true },
   },

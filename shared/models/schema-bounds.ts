@@ -122,13 +122,7 @@ export function withReferredRoot({ $ref, ...others }: Json): Json {
 }
 
 /** Annotations: where two merged schemas both have one, the first wins. */
-const annotations: ReadonlySet<string> = new Set([
-  'title',
-  'description',
-  'default',
-  'examples',
-  'deprecated',
-]);
+const annotations = new Set('title description default examples deprecated'.split(' '));
 
 /** Keywords that may stand beside a reference. */
 const besideReference: ReadonlySet<string> = new Set(['$ref', '$defs', 'definitions', ...annotations]);

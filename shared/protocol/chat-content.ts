@@ -1,6 +1,6 @@
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
 import { partsOf, type Turn } from '../conversation.js';
-import { type ChatBytes, type ChatTexts, turnsAt, writeChat } from '../json/json-worker.js';
+import { type ChatBytes, type ChatTexts, turnsAt } from '../json/json-worker.js';
 import type { ModelParameters } from '../models/model-parameters.js';
 import { unsupportedReason } from '../models/provider-support.js';
 import { changesFor } from './alternating-turns.js';
@@ -29,9 +29,6 @@ export const toWritten = (content: ChatContent, texts: ChatTexts | ChatBytes): W
   v: versionOf(content),
   texts,
 });
-
-/** Writes a chat in this thread, which a large one holds up. */
-export const writeContent = (content: ChatContent): WrittenContent => toWritten(content, writeChat(content));
 
 /** The bytes of the turns' text in UTF-8. */
 export const turnsBytesOf = ({ texts }: WrittenContent): Uint8Array =>

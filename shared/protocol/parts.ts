@@ -106,10 +106,6 @@ export function joinBlocks(provider: ProviderId, blocks: readonly string[]): str
   return typeof signature === 'string' ? signature : undefined;
 }
 
-/** The calls of a reply, in their order. */
-export const callsOf = (reply: Parameters<typeof piecesOf>[0]) =>
-  piecesOf(reply).flatMap((piece) => (piece.kind === 'call' ? [piece] : []));
-
 /** The texts of a reply, joined, without its other parts. */
 export const textOfTape = (reply: Parameters<typeof piecesOf>[0]): string =>
   piecesOf(reply)
@@ -150,8 +146,6 @@ export type Delta = z.output<typeof deltaSchema>;
 
 /** Published on `deltas.<api node>`. */
 export const deltasSchema = z.object({ v: version, deltas: z.array(deltaSchema) });
-
-export type DeltasMessage = z.output<typeof deltasSchema>;
 
 /** The message as it is published. */
 export type WrittenDeltas = z.input<typeof deltasSchema>;

@@ -20,31 +20,22 @@ const maxFallback = 4;
 
 const maxModels = 50;
 
-/** The settings that can be changed; each replaces what the environment says. */
+/** The settings that can be changed; see `PoolSettingsInput`. Each replaces what the environment says. */
 const overrides = {
-  /** Jobs at once in each worker process. */
   concurrency: whole(1, 10_000).exactOptional(),
-  /** Jobs at once over all worker processes. */
   globalConcurrency: whole(1, 1_000_000).exactOptional(),
-  /** Jobs that all workers together may begin within so many milliseconds. */
   rate: z.strictObject({ max: whole(1, 1_000_000), durationMs: whole(100, 86_400_000) }).exactOptional(),
-  /** `paused` begins no jobs; `draining` takes no new chats and finishes what is queued. */
   intake: z.enum(['paused', 'draining'], { error: 'must be paused or draining' }).exactOptional(),
-  /** Holds the breaker of the account open, or all breakers closed. */
   breaker: z.enum(['open', 'closed'], { error: 'must be open or closed' }).exactOptional(),
-  /** The times of `PoolConfig`, in milliseconds. */
   timeoutMs: milliseconds.exactOptional(),
   firstTokenTimeoutMs: milliseconds.exactOptional(),
   idleTimeoutMs: milliseconds.exactOptional(),
   fallbackAfterMs: milliseconds.exactOptional(),
-  /** Model for requests that name none. */
   model: model.exactOptional(),
-  /** Other models that callers may name. */
   models: z
     .array(pattern)
     .max(maxModels, { error: `must have at most ${maxModels} models` })
     .exactOptional(),
-  /** The fallback for requests that name none; no provider when it is empty. */
   fallback: z
     .array(z.strictObject({ provider, model: model.exactOptional() }))
     .max(maxFallback, { error: `must name at most ${maxFallback} providers` })

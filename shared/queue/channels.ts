@@ -9,7 +9,7 @@ import {
 } from '../protocol/messages.js';
 import type { EndedChats } from '../protocol/stored-chat.js';
 import type { Log } from '../runtime/log.js';
-import { withTimeout } from '../runtime/retry.js';
+import { closedInTime } from '../runtime/retry.js';
 import type { QueueStore } from './queue-store.js';
 import { openRelay, type Relay } from './relay.js';
 
@@ -21,9 +21,6 @@ export interface Channels {
   readonly queues: Queues;
   readonly relay: Relay;
 }
-
-/** How long to wait for a store that is down already. */
-const closeTimeoutMs = 1000;
 
 /** Opens the queues; they connect on first use. */
 export const openQueues = (store: Pick<QueueStore, 'createQueue'>): Queues =>
@@ -38,8 +35,7 @@ export function queueOf(queues: Queues, id: ProviderId): Queue<ChatJobPayload> {
 
 /** Closes the queues; those of a store that is down after a second. */
 export async function closeQueues(queues: Queues): Promise<void> {
-  const closing = Promise.all([...queues.values()].map((queue) => queue.close()));
-  await withTimeout(closeTimeoutMs, closing).catch(() => undefined);
+  await closedInTime(Promise.all([...queues.values()].map((queue) => queue.close())));
 }
 
 /** Hands over the heartbeats of every pool, and how the chats of each API process ended. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jobRecordTtlMs } from '../protocol/messages.js';
 import type { Log } from '../runtime/log.js';
-import { withTimeout } from '../runtime/retry.js';
+import { closedInTime } from '../runtime/retry.js';
 import { closeQueues, openQueues } from './channels.js';
 import type { QueueStore } from './queue-store.js';
 
@@ -62,15 +62,11 @@ export function startPruner(
   return {
     stop: () => {
       stopping.abort();
-      return withTimeout(
-        closingMs,
-        running.then(() => closeQueues(queues)),
-      ).catch(() => undefined);
+      return closedInTime(running.then(() => closeQueues(queues)));
     },
   };
 }
 
-const closingMs = 1000;
 /** Keeps each command short. */
 const maxAtOnce = 1000;
 /** The rest waits for the next period. */

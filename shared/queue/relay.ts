@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { isNewer } from '../protocol/version.js';
 import type { Log } from '../runtime/log.js';
-import { withTimeout } from '../runtime/retry.js';
+import { closedInTime } from '../runtime/retry.js';
 import type { QueueStore } from './queue-store.js';
 
 /**
@@ -42,8 +42,6 @@ export const maxMessageBytes = 512 * 1024;
 const heartbeatInterval = 2000;
 const leaseDuration = 15_000;
 
-const closingMs = 1000;
-
 /** Opens this process's end of the relay; the store must be ready. */
 export async function openRelay(
   store: QueueStore,
@@ -60,7 +58,7 @@ export async function openRelay(
   const close = async () => {
     pubSub?.close();
     // Closing removes the lease from the store; when that is down, the lease expires by itself.
-    await withTimeout(closingMs, relay.close()).catch(() => undefined);
+    await closedInTime(relay.close());
   };
   await relay.waitUntilReady().catch(async (error) => {
     await close();

@@ -56,18 +56,12 @@ class Output {
   #writeNext(): void {
     if (this.#isWriting) return;
     this.#takeWaiting();
-    if (this.#current.length === 0) {
-      this.#endFlush();
-      return;
-    }
+    if (this.#current.length === 0) return void this.#endFlush();
     this.#isWriting = true;
     write(stdout, this.#current, (error, written) => {
       this.#isWriting = false;
       this.#current = this.#current.subarray(written);
-      if (error === null) {
-        this.#writeNext();
-        return;
-      }
+      if (error === null) return void this.#writeNext();
       this.#retry.refresh();
       this.#endFlush();
     });

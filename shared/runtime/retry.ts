@@ -90,6 +90,10 @@ export function withTimeout<T>(ms: number, work: Promise<T>, tooLate = noAnswer)
 
 const noAnswer = (): Error => new Error('no answer in time');
 
+/** Waits a second at most for what is being closed: a store that is down may never answer. Never rejects. */
+export const closedInTime = async (closing: Promise<unknown>): Promise<void> =>
+  void (await withTimeout(1000, closing).catch(() => undefined));
+
 interface SingleFlightOptions {
   apartMs: number;
   /** Waits for so many milliseconds. */

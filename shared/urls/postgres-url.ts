@@ -59,32 +59,25 @@ function readUrl(text: string): URL {
 
 const supported = new Set('host port user password dbname sslmode ssl sslrootcert sslcert sslkey'.split(' '));
 
-const whatever = /^/;
+/** Parameters that are ignored with any value: we never do so, or have our own limit. */
+const ignored = new Set(
+  [
+    'application_name channel_binding connect_timeout fallback_application_name keepalives keepalives_count',
+    'keepalives_idle keepalives_interval sslcompression sslnegotiation sslsni tcp_user_timeout uselibpqcompat',
+  ].flatMap((line) => line.split(' ')),
+);
 
-/** Parameters that are ignored when they have such a value: we do so anyway, never do so, or have our own limit. */
+/** Parameters that are ignored when they have such a value, because we do so anyway. */
 const harmless = new Map([
-  ['application_name', whatever],
-  ['channel_binding', whatever],
   ['client_encoding', /^(auto|utf-?8)$/i],
-  ['connect_timeout', whatever],
-  ['fallback_application_name', whatever],
   ['gssencmode', /^(disable|prefer)$/],
-  ['keepalives', whatever],
-  ['keepalives_count', whatever],
-  ['keepalives_idle', whatever],
-  ['keepalives_interval', whatever],
   ['schema', /^public$/],
-  ['sslcompression', whatever],
-  ['sslnegotiation', whatever],
-  ['sslsni', whatever],
   ['target_session_attrs', /^(any|read-write|primary)$/],
-  ['tcp_user_timeout', whatever],
-  ['uselibpqcompat', whatever],
 ]);
 
 function refuseUnsupported(parameters: ReadonlyMap<string, string>): void {
   const refused = [...parameters].filter(
-    ([name, value]) => !supported.has(name) && harmless.get(name)?.test(value) !== true,
+    ([name, value]) => !supported.has(name) && !ignored.has(name) && !harmless.get(name)?.test(value),
   );
   refuseParameters(refused.map(([name]) => name));
 }

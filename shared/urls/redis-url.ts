@@ -20,7 +20,7 @@ import {
  * `rediss` in place of `redis` encrypts every connection, to the Sentinels too. User and password are those of the
  * Redis servers; `sentinel_user` and `sentinel_password` are those of the Sentinels, if they have their own. `prefix`
  * begins every key, so that several deployments can share a cluster, which has no databases. For `sslmode` and
- * certificates see `redis-tls.ts`.
+ * certificates see `redisTlsOf`.
  */
 
 export interface RedisNode {

@@ -4,7 +4,6 @@ import type { StoredChatCommand } from '../../api/chat/chat-command.js';
 import type { ChatRecords } from '../../api/chat/chat-records.js';
 import { IdempotentEntry } from '../../api/chat/idempotent-entry.js';
 import type { Turn } from '../../shared/conversation.js';
-import { writeContent } from '../../shared/protocol/chat-content.js';
 import {
   cancelSchema,
   chatJobSchema,
@@ -19,6 +18,7 @@ import {
   encodeStoredChat,
   type StoredChat,
 } from '../../shared/protocol/stored-chat.js';
+import { writeContent } from '../support/attached.js';
 import { userNamed } from '../support/identities.js';
 
 // What the release before this one has written and published (`record.ts` in its checkout): all of it has to be read,

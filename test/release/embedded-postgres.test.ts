@@ -5,7 +5,7 @@ import { watch } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { probeServer } from '../../dev/postgres/database.js';
+import { createDatabase, probeServer } from '../../dev/postgres/database.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
 import { run, serverPid, serverProcesses } from './support/server-facts.js';
 import { type StarterProcess, spawnStarter } from './support/starter-process.js';
@@ -70,7 +70,7 @@ describe('the embedded PostgreSQL', () => {
     const server = await start();
     const pid = serverPid(dataDir);
     process.kill(pid, 'SIGSTOP');
-    const creating = server.createDatabase('late');
+    const creating = createDatabase(server.url, 'late');
     // Asked later, this gives up: the patience that it has would be over for the other as well.
     expect(await probeServer(server.url)).toBe('unreachable');
     process.kill(pid, 'SIGCONT');

@@ -1,7 +1,11 @@
 import type { AttachedRequest, RequestOptions } from '../../api/chat/attached-request.js';
 import type { ChatCommand, ClaimedChat } from '../../api/chat/chat-command.js';
 import type { LiveChats } from '../../api/chat/live-chats.js';
-import { writeContent } from '../../shared/protocol/chat-content.js';
+import { writeChat } from '../../shared/json/json-worker.js';
+import { type ChatContent, toWritten, type WrittenContent } from '../../shared/protocol/chat-content.js';
+
+/** Writes a chat in this thread. */
+export const writeContent = (content: ChatContent): WrittenContent => toWritten(content, writeChat(content));
 
 /** A request that can only leave by the test's doing. */
 export const command = (own: Partial<ChatCommand> = {}): ChatCommand => ({

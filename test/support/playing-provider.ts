@@ -3,10 +3,10 @@ import { text as readText } from 'node:stream/consumers';
 import { afterAll } from 'vitest';
 import { eventFrame } from '../../dev/simulator/bedrock/event-frame.js';
 import type { ProviderId } from '../../shared/contracts/contract.js';
-import { callsOf, piecesOf, textOfTape } from '../../shared/protocol/parts.js';
+import { piecesOf, textOfTape } from '../../shared/protocol/parts.js';
 import type { Provider } from '../../workers/providers/provider.js';
 import { providerSetups } from './providers.js';
-import { ask, type ProviderCommand } from './replies.js';
+import { ask, callsOf, type ProviderCommand } from './replies.js';
 import { serve } from './serve.js';
 
 /** An answer as its provider writes it. */

@@ -9,6 +9,10 @@ import type {
   ProviderRequest,
 } from '../../workers/providers/provider.js';
 
+/** The calls of a reply, in their order. */
+export const callsOf = (reply: Parameters<typeof piecesOf>[0]) =>
+  piecesOf(reply).flatMap((piece) => (piece.kind === 'call' ? [piece] : []));
+
 /** One call of a provider in a test. */
 export interface ProviderCommand {
   model: string;

@@ -90,11 +90,7 @@ export function limitsRule(times: () => Times): Rule {
   return { kind: 'limits', weighsAll: false, ...countingOf(times), pauseMs, judge, silence };
 }
 
-const bad = (reason: string, own: Omit<Ending, 'isBad' | 'reason'> = {}): Ending => ({
-  isBad: true,
-  reason,
-  ...own,
-});
+const bad = (reason: string, own: Ending = {}): Ending => ({ isBad: true, reason, ...own });
 
 const codeOf = (error: unknown): string => (error instanceof Failure ? error.code : 'timeout');
 

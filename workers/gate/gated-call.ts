@@ -34,6 +34,9 @@ export interface GatedCall {
   };
 }
 
+/** The user that a call counts for; all who have no name count as one. */
+export const userOf = ({ user = '' }: Pick<GatedCall, 'user'>): string => user;
+
 /** The gate's answer to a call that may begin. */
 export interface Pass {
   /** Whether a breaker waits for its first sign of life. */

@@ -1,5 +1,5 @@
 import { Tally } from '../../shared/runtime/semaphore.js';
-import type { GatedCall } from './gated-call.js';
+import { type GatedCall, userOf } from './gated-call.js';
 
 /** A call that begins has its images as bytes, as base64, in its body and on their way: 5 MiB take about 40 MB. */
 const copies = 8;
@@ -49,5 +49,3 @@ export class ImageRoom {
     return bytes < smallBytes ? 0 : Math.min(bytes, this.#maxBytes / 2);
   }
 }
-
-const userOf = ({ user = '' }: Call): string => user;

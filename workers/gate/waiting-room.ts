@@ -1,6 +1,6 @@
 import { Failure } from '../../shared/failures.js';
 import { Tally } from '../../shared/runtime/semaphore.js';
-import { type Concerns, type GatedCall, NotBegun } from './gated-call.js';
+import { type Concerns, type GatedCall, NotBegun, userOf } from './gated-call.js';
 import type { ImageRoom } from './image-room.js';
 
 interface WaitingRoomOptions {
@@ -262,8 +262,6 @@ function hasPlace(taken: Tally, size: number, call: GatedCall): boolean {
   const own = taken.of(userOf(call));
   return own === 0 || own < maxTimesLeft * (size - taken.total - 1);
 }
-
-const userOf = ({ user = '' }: GatedCall): string => user;
 
 /** Whether the call may take long, however long its model usually takes. */
 const isLong = ({ isRead }: GatedCall, leftMs: number): boolean => isRead || leftMs > longMs;

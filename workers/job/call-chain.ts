@@ -12,9 +12,9 @@ import {
   standIn,
 } from '../providers/provider.js';
 import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
-import { mayOmit, narrow, refusedIn } from './model-request.js';
+import { imageBytesOf, mayOmit, narrow, refusedIn } from './model-request.js';
 import type { RefusedParts } from './refused-parts.js';
-import { type RetryDeps, withOneRetry } from './retry.js';
+import { minTimeLeftMs, type RetryDeps, withOneRetry } from './retry.js';
 
 export interface CallChainDeps extends RetryDeps {
   provider: Provider;
@@ -95,7 +95,7 @@ async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDep
       deltas.append(...piece);
     });
   const onDelta = show && sent.reasoning === 'opaque' ? holdOpaque(show) : show;
-  const loading = withImages && sent.turns.some(hasStoredImage) && withImages(sent.turns, user);
+  const loading = withImages && imageBytesOf(sent) > 0 && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
   const hooks = { signal, onLife, onBegin, traceparent };
@@ -106,9 +106,6 @@ async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDep
   // Awaited, so that stack traces have this step.
   return await provider.run({ ...sent, ...hooks, ...written }, onDelta);
 }
-
-const hasStoredImage = ({ content }: Turn): boolean =>
-  typeof content !== 'string' && content.some((part) => part.type === 'image' && 'sha256' in part);
 
 /**
  * Holds opaque pieces back until there is a text or a call, and hands them out before it: until then no reader has seen
@@ -123,9 +120,6 @@ export function holdOpaque(next: OnDelta): OnDelta {
     next(text, mark);
   };
 }
-
-/** Less time than this is not worth a call of the next provider. */
-const minFallbackMs = 250;
 
 /** Makes the call with a signal of its own, which ends it in time. */
 async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) => Promise<T>): Promise<T> {
@@ -171,7 +165,7 @@ export class CallSignal {
     if (sent.isStreamed)
       this.#silence = this.#abortAt({ ms: firstTokenMsOf(call), setting: 'firstTokenTimeoutMs' });
     const mayBeCut = job.deltas && hasFallback;
-    if (mayBeCut && fallbackAfterMs + minFallbackMs <= callerMs)
+    if (mayBeCut && fallbackAfterMs + minTimeLeftMs <= callerMs)
       this.#cut = this.#abortAt({ ms: fallbackAfterMs, setting: 'fallbackAfterMs' }, new CutForFallback());
     this.#onStop = () => this.#controller.abort(stop.reason);
     if (stop.aborted) this.#onStop();

@@ -13,6 +13,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import { retry, storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
 import { Cancelled, LockLost } from '../gate/gated-call.js';
 import { startOf } from './call.js';
+import { minTimeLeftMs } from './retry.js';
 import type { QueuedJob, RunningJob } from './running-job.js';
 
 interface NextAttemptsDeps {
@@ -26,8 +27,6 @@ interface NextAttemptsDeps {
 /** A chat's job, as far as what follows it goes. */
 type FailingJob = Pick<RunningJob, 'chatId' | 'signal'> & { readonly queued: Pick<QueuedJob, 'priority'> };
 
-/** Less time than this to the deadline is not worth another call. */
-const minTimeLeftMs = 250;
 const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
 /**

@@ -12,7 +12,7 @@ import type { RefusedParts } from './refused-parts.js';
 const minPauseMs = 100;
 const maxPauseMs = 400;
 /** Less time than this to the deadline is not worth another call. */
-const minTimeLeftMs = 250;
+export const minTimeLeftMs = 250;
 
 export interface RetryDeps {
   refused: Pick<RefusedParts, 'has' | 'add' | 'forget'>;

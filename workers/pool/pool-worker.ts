@@ -6,7 +6,7 @@ import { resendSchema } from '../../shared/protocol/parts.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
-import { withTimeout } from '../../shared/runtime/retry.js';
+import { closedInTime, withTimeout } from '../../shared/runtime/retry.js';
 import type { Tracing } from '../../shared/runtime/tracing.js';
 import type { Gate } from '../gate/gate.js';
 import { type CallChainDeps, callChain } from '../job/call-chain.js';
@@ -135,6 +135,6 @@ export class PoolWorker {
       .catch(() => log.warn('stopped without the queue store'));
     for (const timer of [abort, abortStreams]) clearTimeout(timer);
     this.#locks.stop();
-    await withTimeout(closingMs, this.#replies.flush()).catch(() => undefined);
+    await closedInTime(this.#replies.flush());
   }
 }

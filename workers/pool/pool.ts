@@ -8,7 +8,7 @@ import {
 } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { type Queues, queueOf } from '../../shared/queue/channels.js';
-import { withTimeout } from '../../shared/runtime/retry.js';
+import { closedInTime } from '../../shared/runtime/retry.js';
 import { Gate, type GateOptions } from '../gate/gate.js';
 import type { GateChange } from '../gate/gated-call.js';
 import type { JobListener } from '../job/running-job.js';
@@ -28,9 +28,6 @@ interface PoolDeps extends PoolWorkerTools, Pick<GateOptions, 'imageRoom'> {
   heartbeat: Heartbeat;
   instruments: WorkerInstruments;
 }
-
-/** How long the store may take to let go, in milliseconds. */
-const closingMs = 1000;
 
 /** The worker of one provider in this process, with all that decides when it takes jobs, at once after a change. */
 export class Pool {
@@ -95,7 +92,7 @@ export class Pool {
     this.#clock.stop();
     this.#gate.close();
     const closed = this.#worker.close(grace);
-    await withTimeout(closingMs, this.#deps.heartbeat.stop(this.#describe)).catch(() => undefined);
+    await closedInTime(this.#deps.heartbeat.stop(this.#describe));
     await closed;
     this.#gate.dispose();
     this.#deps.provider.close();

@@ -76,12 +76,11 @@ function firstKept(
 }
 
 /** Whether the user says something: agents add notes to results, and go on with the same work. */
-const isAsking = ({ role, content }: Turn): boolean =>
-  role === 'user' &&
-  partsOf({ content }).some(
-    (part) => part.type === 'image' || (part.type === 'text' && !isBlank(part.text)),
-  ) &&
-  partsOf({ content }).every(({ type }) => type !== 'tool_result');
+function isAsking(turn: Turn): boolean {
+  const parts = partsOf(turn);
+  const says = parts.some((part) => part.type === 'image' || (part.type === 'text' && !isBlank(part.text)));
+  return turn.role === 'user' && says && parts.every(({ type }) => type !== 'tool_result');
+}
 
 /** Claude 4 wants the thinking of the first call before its text. */
 function withOlderFirst(parts: readonly Part[]): Part[] {

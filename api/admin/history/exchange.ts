@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delayFor } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { RecentRequest } from '../../../shared/contracts/history.js';
 import {
   type HistoryAnswer,
   type HistoryAsk,
@@ -9,8 +8,6 @@ import {
   historyAskSchema,
   historyTopics,
   maxRequestsSent,
-  type SentRequest,
-  type SentSample,
   sentRequestSchema,
 } from '../../../shared/protocol/history.js';
 import { writtenVersion } from '../../../shared/protocol/version.js';
@@ -40,7 +37,8 @@ function packRequests(
   const messages = [current];
   let bytes = 0;
   for (const one of ended.slice(-maxRequests)) {
-    const sent = toSentRequest(one, now);
+    const { receivedAt: _, ...request } = one.request;
+    const sent = { ...request, endedAgoMs: Math.max(0, now - one.endedAt) };
     if (!sentRequestSchema.safeParse(sent).success) continue;
     const size = Buffer.byteLength(JSON.stringify(sent));
     if (current.requests.length >= maxRequestsSent || bytes + size > maxBytes) {
@@ -56,35 +54,6 @@ function packRequests(
   current.last = last;
   return messages;
 }
-
-function toSentRequest({ request, endedAt }: EndedRequest, now: number): SentRequest {
-  const { receivedAt: _, ...sent } = request;
-  return { ...sent, endedAgoMs: Math.max(0, now - endedAt) };
-}
-
-/** The arguments for `RecentRequests.add`. */
-function toEndedRequest(
-  { endedAgoMs, ...sent }: SentRequest,
-  now: number,
-): [RecentRequest, Pick<EndedRequest, 'endedAt' | 'isOwn'>] {
-  const endedAt = now - endedAgoMs;
-  const receivedAt = new Date(endedAt - sent.endedMs).toISOString();
-  return [
-    { ...sent, receivedAt },
-    { endedAt, isOwn: false },
-  ];
-}
-
-const toSentSample = ({ slot, ...sample }: TimedSample, now: number): SentSample => ({
-  ...sample,
-  agoMs: Math.max(0, now - slot),
-});
-
-/** Puts the sample into the slot that is nearest by this machine's clock. */
-const toTimedSample = ({ agoMs, ...sample }: SentSample, now: number): TimedSample => ({
-  ...sample,
-  slot: Math.round((now - agoMs) / sampleEveryMs) * sampleEveryMs,
-});
 
 interface ExchangeDeps {
   requests: RecentRequests;
@@ -131,9 +100,7 @@ const maxSamples = 4 * (historyMs / sampleEveryMs + 1);
 
 /** While the history is read here, and only then, asks the other API processes for theirs once a second. */
 export class HistoryExchange {
-  readonly #deps: ExchangeDeps;
-  readonly #now: () => number;
-  readonly #delay: (ms: number) => Promise<unknown>;
+  readonly #deps: Required<ExchangeDeps>;
   readonly #id = randomUUID();
   /** The other processes that were heard last, by their ids. */
   readonly #peers = new LRUCache<string, Peer>({ max: maxPeers });
@@ -147,9 +114,7 @@ export class HistoryExchange {
   #running: Promise<void> | undefined;
 
   constructor(deps: ExchangeDeps) {
-    this.#deps = deps;
-    this.#now = deps.now ?? Date.now;
-    this.#delay = deps.delay ?? delayUnreferenced;
+    this.#deps = { now: Date.now, delay: delayUnreferenced, ...deps };
     this.#answered = new LRUCache({
       max: maxPeers,
       ttl: apart * askEveryMs,
@@ -186,7 +151,7 @@ export class HistoryExchange {
     this.touch();
     if (isFresh) return;
     await this.#asking;
-    if (this.#isReachable) await this.#delay(answersWithin * askEveryMs);
+    if (this.#isReachable) await this.#deps.delay(answersWithin * askEveryMs);
   }
 
   /** API processes that are known, this one included. */
@@ -212,7 +177,7 @@ export class HistoryExchange {
         this.#asking = this.#ask();
         await this.#asking;
       }
-      await this.#delay(askEveryMs);
+      await this.#deps.delay(askEveryMs);
     }
     this.#running = undefined;
     this.#peers.clear();
@@ -246,16 +211,17 @@ export class HistoryExchange {
     if (from === this.#id || this.#answered.has(from)) return;
     this.#answered.set(from, true);
     const { requests, samples, log } = this.#deps;
-    const now = this.#now();
+    const now = this.#deps.now();
     const { last: after, samplesOfMs } = known[this.#id] ?? { last: 0, samplesOfMs: historyMs };
     const own = requests.after(after).filter(({ isOwn }) => isOwn);
     const packed = packRequests(own, { after, last: requests.last, now });
     const recent = samples.list().filter(({ slot }) => slot >= now - samplesOfMs);
+    const sent = recent.map(({ slot, ...sample }) => ({ ...sample, agoMs: Math.max(0, now - slot) }));
     const head = { v: writtenVersion, from: this.#id } as const;
     const answers: HistoryAnswer[] = packed.map((message, n) => ({
       ...head,
       ...message,
-      samples: n === 0 ? recent.map((sample) => toSentSample(sample, now)) : [],
+      samples: n === 0 ? sent : [],
     }));
     try {
       for (const answer of answers) await this.#channel?.send(historyTopics.answer(from), answer);
@@ -267,7 +233,7 @@ export class HistoryExchange {
   #onAnswer({ from, after, last, requests, samples }: HistoryAnswer): void {
     const unreadMs = performance.now() - this.#readAt;
     if (from === this.#id || unreadMs > keptFor * askEveryMs) return;
-    const [now, heardAt] = [this.#now(), performance.now()];
+    const [now, heardAt] = [this.#deps.now(), performance.now()];
     const never = { last: 0, sampledAt: Number.NEGATIVE_INFINITY };
     const peer: Peer = this.#peers.get(from) ?? { ...never, heardAt, samples: new Map() };
     this.#peers.set(from, peer);
@@ -275,10 +241,15 @@ export class HistoryExchange {
     if (samples.length > 0) peer.sampledAt = heardAt;
     // Lost answers, before they are asked for again.
     if (after <= peer.last) peer.last = Math.max(peer.last, last);
-    for (const request of requests) this.#deps.requests.add(...toEndedRequest(request, now));
-    for (const sent of samples) {
-      const sample = toTimedSample(sent, now);
-      peer.samples.set(`${sample.slot} ${sample.provider}`, sample);
+    for (const { endedAgoMs, ...sent } of requests) {
+      const endedAt = now - endedAgoMs;
+      const receivedAt = new Date(endedAt - sent.endedMs).toISOString();
+      this.#deps.requests.add({ ...sent, receivedAt }, { endedAt, isOwn: false });
+    }
+    for (const { agoMs, ...sample } of samples) {
+      // The nearest by this machine's clock.
+      const slot = Math.round((now - agoMs) / sampleEveryMs) * sampleEveryMs;
+      peer.samples.set(`${slot} ${sample.provider}`, { ...sample, slot });
     }
     for (const [key, { slot }] of peer.samples)
       if (slot < now - historyMs || peer.samples.size > maxSamples) peer.samples.delete(key);

@@ -24,8 +24,7 @@ const settledMs = 2000;
 /** The events one client has not received yet: ended chats and samples. Holds a cursor, not a queue. */
 export class HistoryFeed {
   readonly #wanted: { requests: boolean; samples: boolean };
-  readonly #deps: FeedDeps;
-  readonly #now: () => number;
+  readonly #deps: Required<FeedDeps>;
   /** Earlier ends are left out: the others' chats may become known only now. */
   readonly #since: number;
   #number: number;
@@ -33,9 +32,8 @@ export class HistoryFeed {
 
   constructor(wanted: { requests: boolean; samples: boolean }, deps: FeedDeps) {
     this.#wanted = wanted;
-    this.#deps = deps;
-    this.#now = deps.now ?? Date.now;
-    this.#since = this.#now();
+    this.#deps = { now: Date.now, ...deps };
+    this.#since = this.#deps.now();
     this.#number = deps.requests.last;
     this.#sampledUntil = this.#since - settledMs - sampleEveryMs;
   }
@@ -58,7 +56,7 @@ export class HistoryFeed {
   }
 
   #samples(): ServerSentEvent[] {
-    const until = this.#now() - settledMs - sampleEveryMs;
+    const until = this.#deps.now() - settledMs - sampleEveryMs;
     const due = this.#deps.samples().filter(({ at }) => {
       const slot = Date.parse(at);
       return slot > this.#sampledUntil && slot <= until;

@@ -2,11 +2,11 @@ import { type ProviderId, providerIds } from '../../../shared/contracts/contract
 import type {
   RecentRequest,
   RecentRequests as RecentRequestsAnswer,
-  RequestCode,
   Samples,
 } from '../../../shared/contracts/history.js';
 import type { FleetState } from '../../../shared/fleet/fleet-state.js';
 import type { Log } from '../../../shared/runtime/log.js';
+import { afterCheck } from '../../chat/admission.js';
 import { HistoryExchange } from './exchange.js';
 import { HistoryFeed } from './history-feed.js';
 import { RecentRequests, type RequestFilter } from './recent-requests.js';
@@ -81,9 +81,6 @@ export class History {
 
 /** Enough to find what a feed has not sent yet. */
 const latest = <T>(samples: readonly T[]): readonly T[] => samples.slice(-4 * providerIds.length);
-
-/** Only in these refusals was the model checked before; in others its name may be any text of the caller's. */
-const afterCheck: ReadonlySet<RequestCode> = new Set(['overloaded', 'provider_rate_limited']);
 
 function describeFailure(
   { id, user: userName, provider, model, code, attempts }: RecentRequest,

@@ -38,8 +38,7 @@ export const goodEnds: ReadonlySet<string> = new Set(['ok', 'truncated', 'blocke
 
 /** Measurements of this process, one every five seconds for each provider, of the last ten minutes. */
 export class SampleLog {
-  readonly #deps: SampleLogDeps;
-  readonly #now: () => number;
+  readonly #deps: Required<SampleLogDeps>;
   #tallies = newTallies();
   /** The samples that are kept, oldest first. */
   #samples: TimedSample[] = [];
@@ -47,12 +46,11 @@ export class SampleLog {
   #isTaking = false;
 
   constructor(deps: SampleLogDeps) {
-    this.#deps = deps;
-    this.#now = deps.now ?? Date.now;
+    this.#deps = { now: Date.now, ...deps };
   }
 
   start(): void {
-    const leftMs = sampleEveryMs - (this.#now() % sampleEveryMs);
+    const leftMs = sampleEveryMs - (this.#deps.now() % sampleEveryMs);
     // A timer may be early by a millisecond.
     const untilNext = leftMs < minApartMs ? leftMs + sampleEveryMs : leftMs;
     this.#timer = setTimeout(() => {
@@ -86,7 +84,7 @@ export class SampleLog {
   async take(): Promise<void> {
     if (this.#isTaking) return;
     this.#isTaking = true;
-    const slot = Math.round(this.#now() / sampleEveryMs) * sampleEveryMs - sampleEveryMs;
+    const slot = Math.round(this.#deps.now() / sampleEveryMs) * sampleEveryMs - sampleEveryMs;
     const tallies = this.#tallies;
     this.#tallies = newTallies();
     const loads = await this.#deps.readLoads();

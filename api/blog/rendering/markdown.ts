@@ -135,7 +135,7 @@ class MarkdownThread {
   readonly #limits: TaskLimits;
   /** The thread's next message, the first of which says that it is ready; undefined when the thread has ended. */
   #nextMessage = Promise.withResolvers<MarkdownAnswer | undefined>();
-  #ended = false;
+  ended = false;
 
   constructor(limits: TaskLimits) {
     this.#limits = limits;
@@ -146,10 +146,6 @@ class MarkdownThread {
       if (!isOutOfMemory(error)) this.#nextMessage.reject(error);
       void this.end();
     });
-  }
-
-  get ended(): boolean {
-    return this.#ended;
   }
 
   /** The HTML or the excerpt; undefined when a limit is exceeded, which may end the thread. */
@@ -166,7 +162,7 @@ class MarkdownThread {
   }
 
   async end(): Promise<void> {
-    this.#ended = true;
+    this.ended = true;
     this.#nextMessage.resolve(undefined);
     await this.#worker.terminate();
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { modelParametersSchema, type ParameterName } from '../../../shared/models/model-parameters.js';
 import { describeIssue, invalid } from '../../../shared/validation.js';
-import { message } from './message-body.js';
+import { absent, message, unread } from './message-body.js';
 import { maxTools, toolFields } from './tools-body.js';
 
 /** The body of `POST /v1/chat/completions`: the fields it reads, and harmless values of unsupported ones. */
@@ -15,9 +15,6 @@ const tokenLimit = z.int().min(1);
 /** A field that must have this value, the default, if it is there. */
 const only = <T extends string | number | boolean>(value: T, error: string) =>
   z.literal(value, { error }).nullish();
-const absent = (error: string) => z.null({ error }).optional();
-/** For OpenAI alone; never read. */
-const unread = z.unknown().optional();
 
 const asTools = 'is not supported: use tools';
 

@@ -5,8 +5,10 @@ import { maxTools } from './tools-body.js';
 
 /** The messages of `POST /v1/chat/completions`. */
 
-const unread = z.unknown().optional();
-const absent = (error: string) => z.null({ error }).optional();
+/** A field that is never read. */
+export const unread = z.unknown().optional();
+/** A field that is not supported. */
+export const absent = (error: string) => z.null({ error }).optional();
 
 const unsupportedParts: ReadonlySet<unknown> = new Set(['input_audio', 'file', 'refusal']);
 

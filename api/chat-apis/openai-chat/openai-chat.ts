@@ -10,7 +10,7 @@ import { readOptions, readProvider } from '../request-options.js';
 import { serveChat } from '../serve.js';
 import { type CompletionHead, finishReasonOf, toChatCompletion } from './completion.js';
 import { completionBody, parseCompletionBody } from './completion-body.js';
-import { type CompletionRequest, markIgnoredFields, toCompletionRequest } from './completion-request.js';
+import { markIgnoredFields, toCompletionRequest } from './completion-request.js';
 import { CompletionStream } from './completion-stream.js';
 import { RequestImages } from './images.js';
 import { createChatCompletionApi, requestExample, schemas } from './open-api.js';
@@ -22,25 +22,28 @@ async function createChatCompletion(
   response: HttpResponse,
   { config, chatService }: ChatApiDeps,
 ): Promise<void> {
-  const provider = readProvider(request);
+  const named = readProvider(request);
   const { options, applied } = readOptions(request, { maxWaitS: config.CHAT_MAX_WAIT_S });
   const body = parseCompletionBody(request.body, config.MAX_MESSAGES);
   const images = new RequestImages(config.MAX_IMAGE_BYTES);
-  const { isStream, includesUsage, turns, ...asked } = toCompletionRequest(body, provider, {
+  const { isStream, includesUsage, turns, ...asked } = toCompletionRequest(body, named, {
     images,
     aliases: config.MODEL_ALIASES ?? [],
   });
   refuseChanges({ ...options, ...asked, turns });
   const markIgnored = markIgnoredFields(request, { ...options, ...asked, body });
-  recordProvider(response, asked.provider);
-  const head = () => headFor(response, asked);
-  const { changes } = asked;
+  const { provider, changes, replyModel: model, isLowPriority: isFlex } = asked;
+  recordProvider(response, provider);
+  const head = (): CompletionHead => {
+    const created = Math.floor((Date.now() - elapsedMsOf(response)) / 1000);
+    return { id: chatIdOf(response), created, provider, model, isFlex };
+  };
   const stream = () => ({
     sink: new CompletionStream({ response, head, markIgnored, includesUsage, changes }),
     from: undefined,
   });
   const send = (completion: Completion) => {
-    markIgnored(answeredBy(completion, asked.provider), completion.ignored);
+    markIgnored(answeredBy(completion, provider), completion.ignored);
     response
       .set(completionHeaders(completion, asked))
       .set('X-LLM-Finish-Reason', finishReasonOf(completion))
@@ -57,21 +60,6 @@ async function createChatCompletion(
   const form = { send, stream: isStream ? stream : undefined };
   return serveChat(response, { content, command, applied, form }, chatService);
 }
-
-const headFor = (
-  response: HttpResponse,
-  {
-    provider,
-    replyModel,
-    isLowPriority,
-  }: Pick<CompletionRequest, 'provider' | 'replyModel' | 'isLowPriority'>,
-): CompletionHead => ({
-  id: chatIdOf(response),
-  created: Math.floor((Date.now() - elapsedMsOf(response)) / 1000),
-  provider,
-  model: replyModel,
-  isFlex: isLowPriority,
-});
 
 /**
  * How long a client waits, in milliseconds: as its `X-Stainless-Timeout` says (openai-node, `src/client.ts`), or its

@@ -3,23 +3,6 @@ import { Failure, type FailureCode, failureKinds } from '../../../shared/failure
 import type { ParameterName } from '../../../shared/models/model-parameters.js';
 import { fieldNames } from './completion-body.js';
 
-/** Body of every error below `/v1`. */
-export interface OpenAiError {
-  error: OpenAiErrorObject;
-}
-
-/** Why a request failed. */
-export interface OpenAiErrorObject {
-  /** For people. */
-  message: string;
-  /** `invalid_request_error`, `rate_limit_error` or `server_error`. */
-  type: string;
-  /** The field or header that is wrong, such as `messages[0].content`; of a place without one the provider's word. */
-  param: string | null;
-  /** Machine-readable reason: as that of a problem of `/chat`, but for `model_not_found` and `content_filter`. */
-  code: string;
-}
-
 /** How a failure looks to OpenAI's clients, which try again by themselves where `x-should-retry` does not forbid it. */
 interface ErrorKind {
   readonly status: number;
@@ -60,8 +43,8 @@ export const modelNotFound = (detail = mustBeUsable): Failure =>
 const mustBeUsable =
   'must name a model that may be used here, as provider/model or with X-LLM: openai, anthropic, bedrock or vertexai; GET /v1/models lists models';
 
-/** The body that describes the failure. */
-export function toOpenAiError(raised: Failure): OpenAiError {
+/** The body that describes the failure; its schema says what the fields mean. */
+export function toOpenAiError(raised: Failure) {
   const failure = inOpenAiTerms(raised);
   const { code, facts } = failure;
   const [first] = facts.errors ?? [];

@@ -9,9 +9,8 @@ import {
 import { toTurns } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { isObject } from '../../../shared/json/json.js';
-import { check, invalidRequest, maxErrorsListed } from '../../../shared/validation.js';
-import { markApplied, prefersStrict } from '../../http/prefer.js';
-import { listFields, unknownFieldsOf } from '../../http/query.js';
+import { checkFields } from '../../http/json-body.js';
+import { unknownFieldsOf } from '../../http/query.js';
 import type { ReadConversation } from '../request-options.js';
 
 /** Runs `checkConversation` as the application configured it: the generated routes only know the request. */
@@ -23,24 +22,13 @@ export const checkChatRequest = (request: HttpRequest, response: HttpResponse, n
 /**
  * Refuses a provider that does not exist with `unknown_provider`, and a body that is not a conversation with
  * `invalid_request` and its first errors. It runs before the generated validation, whose time grows with the square of
- * the errors, and which compares roles as text and so takes `["user"]` for `user`. Fields that nothing reads are listed
- * in `X-Ignored-Fields`, or refused under `Prefer: handling=strict`.
+ * the errors, and which compares roles as text and so takes `["user"]` for `user`. Unknown fields: as `checkFields`.
  */
 export function checkConversation({ maxMessages }: { maxMessages: number }): RequestHandler {
-  const conversation = conversationOf(maxMessages);
+  const checkBody = checkFields(conversationOf(maxMessages), unknownFields);
   return (request, response, next) => {
     if (!providers.has(request.get('X-LLM') ?? '')) throw new Failure('unknown_provider');
-    const { data, errors } = check(conversation, request.body);
-    const isStrict = prefersStrict(request.get('Prefer'));
-    markApplied(response, { isStrict });
-    const ignored = unknownFields(request.body);
-    if (isStrict)
-      errors.push(...ignored.slice(0, maxErrorsListed).map(({ pointer, detail }) => ({ pointer, detail })));
-    if (errors.length > 0) throw invalidRequest(errors);
-    const names = listFields(ignored.map(({ name }) => name));
-    if (names !== '') response.set('X-Ignored-Fields', names);
-    request.body = data;
-    next();
+    checkBody(request, response, next);
   };
 }
 

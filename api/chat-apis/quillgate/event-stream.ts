@@ -2,7 +2,7 @@ import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
-import { invalidRequest } from '../../../shared/validation.js';
+import { invalid } from '../../../shared/validation.js';
 import { answeredBy, type Completion } from '../../chat/chat-result.js';
 import { changesHeader } from '../../chat/conversation-changes.js';
 import type { ReplySource, TextPosition } from '../../chat/reply-stream.js';
@@ -24,8 +24,7 @@ export function acceptsEventStream(request: HttpRequest): boolean {
 export function readLastEventId(header: string | undefined): TextPosition | undefined {
   if (header === undefined || header === '') return undefined;
   const [, callId, offset] = /^([\w-]{1,64})\.(\d{1,15})$/.exec(header) ?? [];
-  if (callId === undefined)
-    throw invalidRequest([{ pointer: 'Last-Event-ID', detail: 'is not the id of an event of a reply' }]);
+  if (callId === undefined) throw invalid('Last-Event-ID', 'is not the id of an event of a reply');
   return { callId, offset: Number(offset) };
 }
 
@@ -39,14 +38,12 @@ interface StreamedChat {
 export class EventStream implements ReplySink {
   readonly #response: HttpResponse;
   readonly #events: EventResponse;
-  readonly #provider: ProviderId;
-  readonly #changes: StreamedChat['changes'];
+  readonly #chat: StreamedChat;
 
-  constructor(response: HttpResponse, { provider, changes }: StreamedChat) {
+  constructor(response: HttpResponse, chat: StreamedChat) {
     this.#response = response;
     this.#events = new EventResponse(response);
-    this.#provider = provider;
-    this.#changes = changes;
+    this.#chat = chat;
   }
 
   get hasBegun(): boolean {
@@ -54,8 +51,8 @@ export class EventStream implements ReplySink {
   }
 
   begin({ writer, changes }: ReplySource = {}): void {
-    const provider = writer?.provider ?? this.#provider;
-    this.#events.begin({ 'X-LLM-Provider': provider, ...changesHeader(this.#changes, changes) });
+    const provider = writer?.provider ?? this.#chat.provider;
+    this.#events.begin({ 'X-LLM-Provider': provider, ...changesHeader(this.#chat.changes, changes) });
   }
 
   write(delta: string, { callId, offset }: TextPosition): boolean {
@@ -69,7 +66,7 @@ export class EventStream implements ReplySink {
 
   done(completion: Completion): void {
     const { kind, text, model, usage, attempts } = completion;
-    const provider = answeredBy(completion, this.#provider);
+    const provider = answeredBy(completion, this.#chat.provider);
     this.begin({ writer: { provider }, changes: completion.changes });
     const finishReason = kind === 'ok' ? 'stop' : 'length';
     const summary = attempts && { attempts: attempts.map(summarize) };

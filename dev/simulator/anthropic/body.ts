@@ -1,14 +1,6 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields, type JsonObject } from '../../../shared/json/json.js';
-import {
-  claudeSchemaFault,
-  countMarked,
-  joinThinking,
-  type Thinking,
-  thinkingOf,
-  thought,
-  writeBlocks,
-} from '../claude.js';
+import * as claude from '../claude.js';
 import { inputOf } from '../compose.js';
 import type { WrittenBlock } from '../frames.js';
 import { readImage } from '../part-rules.js';
@@ -30,7 +22,7 @@ export const anthropicPartRules: PartRules = {
   toolName: /^[a-zA-Z0-9_-]{1,128}$/,
   callId: /^[a-zA-Z0-9_-]+$/,
   has: ['one tool of a name', 'tools of a choice', 'an offered choice', 'words in texts', 'the user last'],
-  schema: claudeSchemaFault,
+  schema: claude.schemaFault,
   image(data, mediaType, type) {
     if (data.length > maxImageLength) return `${maxImageLength} bytes at most`;
     return type === mediaType ? undefined : `an image of the type ${mediaType}`;
@@ -109,7 +101,7 @@ export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] 
   [...(system === undefined ? [] : [{ role: 'system', content: system } as const]), ...messages].map(
     ({ role, content }) => ({
       role,
-      content: typeof content === 'string' ? content : joinThinking(content.map(readBlock)),
+      content: typeof content === 'string' ? content : claude.joinThinking(content.map(readBlock)),
     }),
   );
 
@@ -128,7 +120,7 @@ function readBlock(block: AnthropicBlock): Part {
       return { type: 'tool_result', callId, content: said, ...(isError === true && { isError }) };
     }
     default:
-      return thought('anthropic', block);
+      return claude.thought('anthropic', block);
   }
 }
 
@@ -154,21 +146,21 @@ export function readAnthropicParameters(body: AnthropicBody): CallParameters {
     // A mark of the body is one behind all of it; marks of tools alone have no turns.
     markedTurns: body.cache_control
       ? Infinity
-      : countMarked([body.system ?? [], ...body.messages.map(({ content }) => content)]),
+      : claude.countMarked([body.system ?? [], ...body.messages.map(({ content }) => content)]),
   });
 }
 
-const writeThinking = (thinking: Thinking) =>
+const writeThinking = (thinking: claude.Thinking) =>
   'redacted' in thinking
     ? { type: 'redacted_thinking', data: thinking.redacted }
     : { type: 'thinking', thinking: thinking.text, signature: thinking.signature };
 
 export const anthropicSignatureOf = (call: MadeCall): string =>
-  JSON.stringify(thinkingOf(call).map(writeThinking));
+  JSON.stringify(claude.thinkingOf(call).map(writeThinking));
 
 /** The blocks of a reply. */
 export const writeAnthropicBlocks = (reply: Reply): WrittenBlock[] =>
-  writeBlocks(reply, {
+  claude.writeBlocks(reply, {
     thinking(thinking) {
       const whole = writeThinking(thinking);
       if ('redacted' in thinking) return { whole, start: whole, deltas: [] };

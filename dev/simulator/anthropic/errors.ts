@@ -50,8 +50,7 @@ export const anthropicErrors: ErrorBodies = {
   // The text of a gateway in front of Anthropic, in Anthropic's envelope: https://github.com/winfunc/opcode/issues/358
   denied: (model) => anthropicError(401, `key not allowed to access model. Tried to access ${model}`),
   status: (status) => anthropicError(status, kinds[status]?.[1] ?? 'The simulator failed as asked.'),
-  tooLong: (tokens, maxTokens) =>
-    anthropicError(400, `prompt is too long: ${tokens} tokens > ${maxTokens} maximum`),
+  tooLong: (tokens, maxTokens) => invalid(`prompt is too long: ${tokens} tokens > ${maxTokens} maximum`),
   notReady: () => anthropicError(529, 'Overloaded'),
   quotas: [
     // Codes of `resources/shared.d.ts` of Anthropic's SDK, without `retry-after`.

@@ -1,5 +1,6 @@
+import { stopReasonOf } from '../claude.js';
 import { joinBlocks, serverSentEvent, type WrittenBlock } from '../frames.js';
-import type { Ending, Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
+import type { Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import * as body from './body.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
 
@@ -10,7 +11,7 @@ const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
 export const anthropicFormat: WireFormat = {
   provider: 'anthropic',
   streamType: 'text/event-stream; charset=utf-8',
-  garbage: { whole: { unexpected: true }, frame: event({ type: 'unexpected_event' }) },
+  garbage: event({ type: 'unexpected_event' }),
   errors: anthropicErrors,
   owns: ({ path, headers }) =>
     path.startsWith('/v1/messages') ||
@@ -46,31 +47,28 @@ export const anthropicFormat: WireFormat = {
   streamError: () => event(anthropicErrorBody('overloaded_error', 'Overloaded')),
 };
 
-const stopReasons: Partial<Record<Ending, string>> = {
-  length: 'max_tokens',
-  blocked: 'refusal',
-  'blocked-reply': 'refusal',
-  refused: 'refusal',
-};
+const stopReasons = { blocked: 'refusal', 'blocked-reply': 'refusal', refused: 'refusal' };
 
-function writeMessage({ callId, model }: Reply): object {
-  return {
-    id: `msg_sim${callId}`,
-    type: 'message',
-    role: 'assistant',
-    model,
-    container: null,
-    diagnostics: null,
-  };
-}
+/** A message as a stream begins it, before its usage. */
+const writeMessage = ({ callId, model }: Reply): object => ({
+  id: `msg_sim${callId}`,
+  type: 'message',
+  role: 'assistant',
+  model,
+  container: null,
+  diagnostics: null,
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  stop_details: null,
+});
 
-function writeStop({ ending, stoppedBy, calls }: Reply): object {
-  const finished = calls.length > 0 ? 'tool_use' : 'end_turn';
-  const reason = stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
-  const category = ending === 'refused' ? 'cyber' : null;
+function writeStop(reply: Reply): object {
+  const reason = stopReasonOf(reply, stopReasons);
+  const category = reply.ending === 'refused' ? 'cyber' : null;
   const details = { type: 'refusal', category, explanation: 'Refused by the simulator as asked.' };
   const stop_details = reason === 'refusal' ? details : null;
-  return { stop_reason: reason, stop_sequence: stoppedBy ?? null, stop_details };
+  return { stop_reason: reason, stop_sequence: reply.stoppedBy ?? null, stop_details };
 }
 
 /** Tokens that are read from the cache or written to it are not in `input_tokens`. */
@@ -91,25 +89,13 @@ function writeUsage(reply: Reply): object | undefined {
 function writeEvents(reply: Reply): StreamFrames {
   const start = event({
     type: 'message_start',
-    message: {
-      ...writeMessage(reply),
-      content: [],
-      stop_reason: null,
-      stop_sequence: null,
-      stop_details: null,
-      usage: writeUsage({ ...reply, outputTokens: 1 }),
-    },
+    message: { ...writeMessage(reply), usage: writeUsage({ ...reply, outputTokens: 1 }) },
   });
-  const { opening, deltas, closing } = joinBlocks(body.writeAnthropicBlocks(reply).map(writeBlock));
-  return {
-    opening: [start, ...opening, event({ type: 'ping' })],
-    deltas,
-    closing: [
-      ...closing,
-      event({ type: 'message_delta', delta: writeStop(reply), usage: writeUsage(reply) }),
-      event({ type: 'message_stop' }),
-    ],
-  };
+  const frames = joinBlocks([start], body.writeAnthropicBlocks(reply).map(writeBlock), [
+    event({ type: 'message_delta', delta: writeStop(reply), usage: writeUsage(reply) }),
+    event({ type: 'message_stop' }),
+  ]);
+  return { ...frames, opening: [...frames.opening, event({ type: 'ping' })] };
 }
 
 const writeBlock = ({ start, deltas }: WrittenBlock, index: number): Frame[] => [

@@ -1,14 +1,6 @@
 import type { Part, Turn } from '../../../shared/conversation.js';
 import { givenFields, isObject, type JsonObject, readJson } from '../../../shared/json/json.js';
-import {
-  claudeSchemaFault,
-  countMarked,
-  joinThinking,
-  type Thinking,
-  thinkingOf,
-  thought,
-  writeBlocks,
-} from '../claude.js';
+import * as claude from '../claude.js';
 import { inputOf } from '../compose.js';
 import type { WrittenBlock } from '../frames.js';
 import { readImage } from '../part-rules.js';
@@ -28,7 +20,7 @@ export const bedrockPartRules: PartRules = {
     'the user last',
     'alternating roles',
   ],
-  schema: claudeSchemaFault,
+  schema: claude.schemaFault,
   image: (data) => (data.length > maxImageLength ? `${maxImageLength} bytes at most` : undefined),
   places: {
     turns: ['messages'],
@@ -88,17 +80,17 @@ export interface BedrockBody {
 export function readBedrockTurns({ system = [], messages = [] }: BedrockBody): Turn[] {
   const turns = messages.map(({ role, content = [] }) => ({
     role,
-    content: joinThinking(content.filter(isContent).map(readBlock)),
+    content: claude.joinThinking(content.filter(isContent).map(readBlock)),
   }));
   return system.length === 0
     ? turns
-    : [{ role: 'system', content: joinThinking(system.filter(isContent).map(readBlock)) }, ...turns];
+    : [{ role: 'system', content: claude.joinThinking(system.filter(isContent).map(readBlock)) }, ...turns];
 }
 
 const isContent = ({ cachePoint }: BedrockBlock): boolean => cachePoint === undefined;
 
 function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: BedrockBlock): Part {
-  if (reasoningContent !== undefined) return thought('bedrock', reasoningContent);
+  if (reasoningContent !== undefined) return claude.thought('bedrock', reasoningContent);
   if (image !== undefined) return readImage(`image/${image.format}`, image.source.bytes);
   if (toolUse !== undefined) {
     const { toolUseId: id, name, input } = toolUse;
@@ -135,15 +127,15 @@ export function readBedrockParameters({
     format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
     reasoningEffort: outputConfig?.effort,
     showsThinking: more?.thinking && more.thinking.display === 'summarized',
-    markedTurns: countMarked([system, ...messages.map(({ content = [] }) => content)]),
+    markedTurns: claude.countMarked([system, ...messages.map(({ content = [] }) => content)]),
   });
 }
 
-const writeThinking = (thinking: Thinking) =>
+const writeThinking = (thinking: claude.Thinking) =>
   'redacted' in thinking ? { redactedContent: thinking.redacted } : { reasoningText: thinking };
 
 export const bedrockSignatureOf = (call: MadeCall): string =>
-  JSON.stringify(thinkingOf(call).map(writeThinking));
+  JSON.stringify(claude.thinkingOf(call).map(writeThinking));
 
 const writeText = (text: string, pieces: readonly string[]): WrittenBlock => ({
   whole: { text },
@@ -156,7 +148,7 @@ const guardrailText = 'Sorry, the model cannot answer this question.';
 /** The blocks of a reply. */
 export function writeBedrockBlocks(reply: Reply): WrittenBlock[] {
   if (reply.ending === 'blocked') return [writeText(guardrailText, [guardrailText])];
-  return writeBlocks(reply, {
+  return claude.writeBlocks(reply, {
     text: writeText,
     thinking(thinking) {
       const { text = '', ...end } =

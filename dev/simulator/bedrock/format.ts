@@ -1,14 +1,6 @@
+import { stopReasonOf } from '../claude.js';
 import { decodeSegment, joinBlocks, type WrittenBlock } from '../frames.js';
-import type {
-  Ending,
-  Frame,
-  Refusal,
-  Reply,
-  RequestHead,
-  Route,
-  StreamFrames,
-  WireFormat,
-} from '../wire-format.js';
+import type { Frame, Refusal, Reply, RequestHead, Route, WireFormat } from '../wire-format.js';
 import * as body from './body.js';
 import { bedrockError, bedrockErrors } from './errors.js';
 import { eventFrame, withWrongChecksum } from './event-frame.js';
@@ -20,7 +12,7 @@ const signature =
 export const bedrockFormat: WireFormat = {
   provider: 'bedrock',
   streamType: 'application/vnd.amazon.eventstream',
-  garbage: { whole: { unexpected: true }, frame: eventFrame('unexpectedEvent', { unexpected: true }) },
+  garbage: eventFrame('unexpectedEvent', { unexpected: true }),
   errors: bedrockErrors,
   owns: ({ path }) => path.startsWith('/model/'),
   route: readRoute,
@@ -45,10 +37,18 @@ export const bedrockFormat: WireFormat = {
     output: {
       message: { role: 'assistant', content: body.writeBedrockBlocks(reply).map(({ whole }) => whole) },
     },
-    stopReason: writeStopReason(reply),
+    stopReason: stopReasonOf(reply, stopReasons),
     ...writeMetadata(reply),
   }),
-  stream: writeFrames,
+  stream: (reply) =>
+    joinBlocks(
+      [eventFrame('messageStart', { role: 'assistant' })],
+      body.writeBedrockBlocks(reply).map(writeBlock),
+      [
+        eventFrame('messageStop', { stopReason: stopReasonOf(reply, stopReasons) }),
+        eventFrame('metadata', writeMetadata(reply)),
+      ],
+    ),
   malformed: () =>
     withWrongChecksum(eventFrame('contentBlockDelta', { contentBlockIndex: 0, delta: { text: 'x' } })),
   // Converse has no pings, but frames of thinking, which may have no text (`ReasoningContentBlockDelta` of the SDK).
@@ -74,17 +74,11 @@ function readRoute({ method, path }: RequestHead): Route | Refusal {
   return { model, stream: operation === 'converse-stream' };
 }
 
-const stopReasons: Partial<Record<Ending, string>> = {
-  length: 'max_tokens',
+const stopReasons = {
   blocked: 'guardrail_intervened',
   'blocked-reply': 'content_filtered',
   refused: 'content_filtered',
 };
-
-function writeStopReason({ ending, stoppedBy, calls }: Reply): string {
-  const finished = calls.length > 0 ? 'tool_use' : 'end_turn';
-  return stopReasons[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
-}
 
 /** Tokens that are read from the cache or written to it are not in `inputTokens`. */
 function writeMetadata(reply: Reply): object {
@@ -97,19 +91,6 @@ function writeMetadata(reply: Reply): object {
     cacheWriteInputTokens: cacheWriteTokens,
   };
   return { ...(hasUsage && { usage }), metrics: { latencyMs: 1 } };
-}
-
-function writeFrames(reply: Reply): StreamFrames {
-  const { opening, deltas, closing } = joinBlocks(body.writeBedrockBlocks(reply).map(writeBlock));
-  return {
-    opening: [eventFrame('messageStart', { role: 'assistant' }), ...opening],
-    deltas,
-    closing: [
-      ...closing,
-      eventFrame('messageStop', { stopReason: writeStopReason(reply) }),
-      eventFrame('metadata', writeMetadata(reply)),
-    ],
-  };
 }
 
 const writeBlock = ({ start, deltas }: WrittenBlock, contentBlockIndex: number): Frame[] => [

@@ -51,7 +51,8 @@ const strictFault = (root: JsonObject, isChat: boolean): Fault | undefined =>
     return isChat || left === undefined ? undefined : wrong(`${left} to be required`);
   });
 
-interface Tool {
+/** A tool of either wire. */
+export interface Tool {
   readonly name: string;
   readonly description?: string;
   readonly strict?: boolean;

@@ -59,10 +59,10 @@ export const openAiErrors: ErrorBodies = {
     return openAiError(status, message, fields);
   },
   tooLong: (tokens, maxTokens) =>
-    openAiError(
-      400,
+    invalid(
       `This model's maximum context length is ${maxTokens} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`,
-      { param: 'messages', code: 'context_length_exceeded' },
+      'messages',
+      'context_length_exceeded',
     ),
   notReady: () => openAiError(503, 'That model is currently overloaded with other requests.', serverError),
   quotas: [

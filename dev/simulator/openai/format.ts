@@ -12,7 +12,7 @@ const done = 'data: [DONE]\n\n';
 export const openAiFormat: WireFormat = {
   provider: 'openai',
   streamType: 'text/event-stream; charset=utf-8',
-  garbage: { whole: { unexpected: true }, frame: serverSentEvent({ unexpected: true }) },
+  garbage: serverSentEvent({ unexpected: true }),
   errors: openAiErrors,
   owns: ({ path }) => path.startsWith('/v1/'),
   route({ method, path }) {
@@ -82,11 +82,8 @@ function writeChunks(reply: Reply): StreamFrames {
   const options = reply.request.stream_options;
   const withUsage = isObject(options) && options.include_usage === true && reply.hasUsage;
   const base = { ...envelope(reply, 'chat.completion.chunk'), ...(withUsage && { usage: null }) };
-  const chunk = (delta: object, finishReason: string | null = null) =>
-    serverSentEvent({
-      ...base,
-      choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
-    });
+  const chunk = (delta: object, finish_reason: string | null = null) =>
+    serverSentEvent({ ...base, choices: [{ index: 0, delta, logprobs: null, finish_reason }] });
   const usage = withUsage ? [serverSentEvent({ ...base, choices: [], usage: writeUsage(reply) })] : [];
   if (ending === 'empty') {
     return { opening: [serverSentEvent({ ...base, choices: [] })], deltas: [], closing: [...usage, done] };
@@ -117,13 +114,10 @@ function envelope(reply: Reply, object: string) {
   };
 }
 
-function writeUsage(reply: Reply): object {
-  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens, reasoningTokens } = reply;
-  return {
-    prompt_tokens: inputTokens,
-    completion_tokens: outputTokens,
-    total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens },
-    completion_tokens_details: { reasoning_tokens: reasoningTokens, audio_tokens: 0 },
-  };
-}
+const writeUsage = ({ inputTokens, outputTokens, ...reply }: Reply): object => ({
+  prompt_tokens: inputTokens,
+  completion_tokens: outputTokens,
+  total_tokens: inputTokens + outputTokens,
+  prompt_tokens_details: { cached_tokens: reply.cachedTokens, cache_write_tokens: reply.cacheWriteTokens },
+  completion_tokens_details: { reasoning_tokens: reply.reasoningTokens, audio_tokens: 0 },
+});

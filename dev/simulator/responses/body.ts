@@ -1,34 +1,30 @@
 import { type Part, type Turn, textOf } from '../../../shared/conversation.js';
 import { givenFields, type JsonObject } from '../../../shared/json/json.js';
-import { type CommonBody, findJsonFault, joinTurns, type MessagePart, readContent } from '../openai/body.js';
+import * as openai from '../openai/body.js';
 import { openAiError, openAiErrors } from '../openai/errors.js';
 import { type CallParameters, firstFault, type Refusal } from '../wire-format.js';
 import { seal } from './items.js';
 
-interface ResponsesTool {
+interface ResponsesTool extends openai.Tool {
   readonly type: string;
-  readonly name: string;
-  readonly description?: string;
-  readonly strict?: boolean;
-  readonly parameters?: JsonObject;
 }
 
 /** An item of the type that its fields belong to; one with a role is a message. */
 export interface ResponsesItem {
   readonly type?: string;
   readonly role?: string;
-  readonly content?: string | readonly MessagePart[];
+  readonly content?: string | readonly openai.MessagePart[];
   readonly id?: string;
   readonly call_id?: string;
   readonly name?: string;
   readonly arguments?: string;
-  readonly output?: string | readonly MessagePart[];
+  readonly output?: string | readonly openai.MessagePart[];
   readonly summary?: readonly { text: string }[];
   readonly encrypted_content?: string;
 }
 
 /** A body of Responses, as far as it is read (`ResponseCreateParamsBase` of OpenAI's SDK). */
-export interface ResponsesBody extends CommonBody {
+export interface ResponsesBody extends openai.CommonBody {
   readonly input: string | readonly ResponsesItem[];
   readonly instructions?: string;
   readonly include?: readonly string[];
@@ -53,7 +49,7 @@ export function checkResponsesRequest(body: ResponsesBody): Refusal | undefined 
   if (limit < 16) return openAiErrors.wrong(['max_output_tokens'], 'an integer from 16');
   const items = typeof input === 'string' ? [] : input;
   return (
-    findJsonFault(text?.format?.type, 'input', input) ??
+    openai.findJsonFault(text?.format?.type, 'input', input) ??
     firstFault(items, (item) => checkStored(item) ?? checkSeal(item, model))
   );
 }
@@ -82,7 +78,7 @@ export function readResponsesTurns({ instructions, input }: ResponsesBody): Turn
   const system: ResponsesItem[] = instructions == null ? [] : [{ role: 'system', content: instructions }];
   const conversation: readonly ResponsesItem[] =
     typeof input === 'string' ? [{ role: 'user', content: input }] : input;
-  return joinTurns(
+  return openai.joinTurns(
     [...system, ...conversation].map((item, index, items) => {
       const before = items[index - 1] ?? item;
       const isMore = index > 0 && groupOf(before) === groupOf(item) && !('role' in before && 'role' in item);
@@ -105,9 +101,11 @@ function readItem({ type, call_id: id = '', name = '', ...item }: ResponsesItem)
     case 'function_call':
       return [{ type: 'tool_call', id, name, arguments: item.arguments ?? '' }];
     case 'function_call_output':
-      return [{ type: 'tool_result', callId: id, content: textOf({ content: readContent(item.output) }) }];
+      return [
+        { type: 'tool_result', callId: id, content: textOf({ content: openai.readContent(item.output) }) },
+      ];
     default:
-      return readContent(item.content);
+      return openai.readContent(item.content);
   }
 }
 

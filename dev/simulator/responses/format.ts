@@ -116,9 +116,8 @@ function writeEvents(reply: Reply): StreamFrames {
       frame([...closing.map(at), done]),
     ];
   });
-  const { opening, deltas, closing } = joinBlocks(blocks);
   const end = frame([{ type: `response.${statusOf(reply)}`, response: writeResponse(reply, items) }]);
-  return { opening: [start, ...opening], deltas, closing: [...closing, end] };
+  return joinBlocks([start], blocks, [end]);
 }
 
 const event = (data: ResponsesEvent, number: number): string =>

@@ -79,10 +79,7 @@ export interface VertexBody {
     readonly stopSequences?: string[];
     readonly responseMimeType?: string;
     readonly responseJsonSchema?: JsonObject;
-    readonly thinkingConfig?: {
-      thinkingLevel?: 'MINIMAL' | 'LOW' | 'MEDIUM' | 'HIGH';
-      includeThoughts?: boolean;
-    };
+    readonly thinkingConfig?: { thinkingLevel?: string; includeThoughts?: boolean };
   };
   readonly tools?: { functionDeclarations: Declaration[] }[];
   readonly toolConfig?: {
@@ -138,8 +135,6 @@ function readPart({ text = '', inlineData, functionCall, functionResponse }: Ver
   return { type: 'tool_result', callId: id, content, ...(isError && { isError }) };
 }
 
-const efforts = { MINIMAL: 'minimal', LOW: 'low', MEDIUM: 'medium', HIGH: 'high' } as const;
-
 /** The parameters of a valid body. */
 export function readVertexParameters({
   tools,
@@ -164,7 +159,7 @@ export function readVertexParameters({
       })),
     toolChoice: mode && choices[mode],
     format: schema ? ({ type: 'json_schema', schema } as const) : json,
-    reasoningEffort: thinkingConfig?.thinkingLevel && efforts[thinkingConfig.thinkingLevel],
+    reasoningEffort: thinkingConfig?.thinkingLevel?.toLowerCase(),
     showsThinking: thinkingConfig?.includeThoughts,
     hop: hopOf(continuationToken),
   });

@@ -17,7 +17,7 @@ const credentialsMissing = {
 export const vertexFormat: WireFormat = {
   provider: 'vertexai',
   streamType: 'text/event-stream',
-  garbage: { whole: { unexpected: true }, frame: serverSentEvent({ unexpected: true }) },
+  garbage: serverSentEvent({ unexpected: true }),
   errors: vertexErrors,
   owns: ({ path }) => /^\/v1(beta1)?\/(projects|publishers)\//.test(path),
   route: readRoute,

@@ -41,23 +41,8 @@ const maxUnderWay = 2;
 const silentMs = 2000;
 
 /** The arguments of BullMQ's function, as its own command casts them. */
-const types = [
-  'text',
-  'text',
-  'text',
-  'jsonb',
-  'jsonb',
-  'integer',
-  'bigint',
-  'bigint',
-  'integer',
-  'text',
-  'text',
-  'text',
-  'text',
-  'text',
-  'boolean',
-];
+const types =
+  'text text text jsonb jsonb integer bigint bigint integer text text text text text boolean'.split(' ');
 
 /** The calls are a JSON array of arrays of arguments, and are made in its order. */
 const addAll = `

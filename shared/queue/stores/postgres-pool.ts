@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PgPool } from 'bullmq';
 import pg from 'pg';
 import type { Log } from '../../runtime/log.js';
-import { withTimeout } from '../../runtime/retry.js';
+import { closedInTime, withTimeout } from '../../runtime/retry.js';
 import { parsePostgresUrl } from '../../urls/postgres-url.js';
 import { withConnectionErrorsNamed } from '../patches/postgres-pool.js';
 import { QueryQueue } from './postgres-jobs.js';
@@ -31,7 +31,6 @@ export interface PostgresPool {
 }
 
 const connectTimeoutMs = 2000;
-const closingMs = 1000;
 
 /** Opens a pool that replaces dead connections, also silent ones. It connects on first use. */
 export function openPostgresPool(
@@ -64,7 +63,7 @@ export function openPostgresPool(
       new QueryQueue({ concurrency: max - listeners, silentMs: connectTimeoutMs }),
     ),
     // `end` waits for every query, and a silent server answers none.
-    close: () => withTimeout(closingMs, pool.end()).catch(() => undefined),
+    close: () => closedInTime(pool.end()),
   };
 }
 

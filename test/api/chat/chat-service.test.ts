@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../../shared/failures.js';
-import { writeContent } from '../../../shared/protocol/chat-content.js';
 import { countAll } from '../../../shared/queue/add-attempt.js';
+import { writeContent } from '../../support/attached.js';
 import * as chat from '../../support/chat-service.js';
 
 const { asks, comeTo, ends, goesOn, isAdded, isNotAdded, leaves, ms, reads, says } = chat;

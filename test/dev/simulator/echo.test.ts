@@ -25,13 +25,11 @@ describe('an echo', () => {
   });
 });
 
-describe('the pieces', () => {
-  it.each(['', 'a', '👋', 'abc', 'x👋'.repeat(7), '👋'.repeat(5000)])(
-    'of the text %# -> are whole and not empty',
-    (text) => {
-      const pieces = splitText(text);
-      expect(pieces.join('')).toBe(text);
-      expect(pieces.every((piece) => piece.length > 0 && piece.isWellFormed())).toBe(true);
-    },
-  );
-});
+it.each(['', 'a', '👋', 'abc', 'x👋'.repeat(7), '👋'.repeat(5000)])(
+  'the pieces of the text %# -> are whole and not empty',
+  (text) => {
+    const pieces = splitText(text);
+    expect(pieces.join('')).toBe(text);
+    expect(pieces.every((piece) => piece.length > 0 && piece.isWellFormed())).toBe(true);
+  },
+);

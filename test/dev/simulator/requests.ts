@@ -111,8 +111,10 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
       ...(typeof choice === 'object' ? { type: 'tool', ...choice } : { type: 'any' }),
       ...(isParallel === false && { disable_parallel_tool_use: true }),
     },
-    output_config:
-      format || effort ? { effort, format: format && { type: 'json_schema', schema: format } } : undefined,
+    output_config: (format || effort) && {
+      effort,
+      format: format && { type: 'json_schema', schema: format },
+    },
   }),
   bedrock: ({ system, turns, tools, choice, format, effort }) => ({
     system: system === undefined ? undefined : [{ text: system }],
@@ -123,16 +125,13 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
       }),
       toolChoice: choice && (typeof choice === 'object' ? { tool: choice } : { any: {} }),
     },
-    outputConfig:
-      format || effort
-        ? {
-            effort,
-            textFormat: format && {
-              type: 'json_schema',
-              structure: { jsonSchema: { name: 'f', schema: JSON.stringify(format) } },
-            },
-          }
-        : undefined,
+    outputConfig: (format || effort) && {
+      effort,
+      textFormat: format && {
+        type: 'json_schema',
+        structure: { jsonSchema: { name: 'f', schema: JSON.stringify(format) } },
+      },
+    },
   }),
   vertexai: ({ system, turns, tools, choice, format, effort }) => ({
     systemInstruction: system === undefined ? undefined : { parts: [{ text: system }] },
@@ -153,13 +152,10 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
         allowedFunctionNames: typeof choice === 'object' ? [choice.name] : undefined,
       },
     },
-    generationConfig:
-      format || effort
-        ? {
-            ...(format && { responseMimeType: 'application/json', responseJsonSchema: format }),
-            ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() } }),
-          }
-        : undefined,
+    generationConfig: (format || effort) && {
+      ...(format && { responseMimeType: 'application/json', responseJsonSchema: format }),
+      ...(effort && { thinkingConfig: { thinkingLevel: effort.toUpperCase() } }),
+    },
   }),
 };
 
@@ -170,16 +166,16 @@ const partsIn = ({ content }: SaidTurn): readonly SaidPart[] =>
 
 function messagesOf({ role, content }: SaidTurn): object[] {
   if (typeof content === 'string') return [{ role, content }];
-  const results = content.flatMap((part) =>
-    part.type === 'tool_result' ? [{ role: 'tool', tool_call_id: part.callId, content: part.content }] : [],
-  );
+  const results = content
+    .filter((part) => part.type === 'tool_result')
+    .map((part) => ({ role: 'tool', tool_call_id: part.callId, content: part.content }));
   if (role === 'assistant') {
     const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
-    const calls = content.flatMap((part) => {
-      if (part.type !== 'tool_call') return [];
-      const { id, name, arguments: args } = part;
-      return [{ id, type: 'function', function: { name, arguments: args } }];
-    });
+    const calls = content
+      .filter((part) => part.type === 'tool_call')
+      .map(({ id, name, arguments: args }) => {
+        return { id, type: 'function', function: { name, arguments: args } };
+      });
     return [{ role, content: text || null, ...(calls.length > 0 && { tool_calls: calls }) }];
   }
   const said = content.flatMap((part): object[] => {

@@ -7,8 +7,9 @@ import {
   type Outcome,
   outcomeVersion,
 } from '../../../shared/protocol/outcome.js';
-import { callsOf, type Mark, piecesOf, textOfTape } from '../../../shared/protocol/parts.js';
+import { type Mark, piecesOf, textOfTape } from '../../../shared/protocol/parts.js';
 import { partsVersion, reasoningVersion, writtenVersion } from '../../../shared/protocol/version.js';
+import { callsOf } from '../../support/replies.js';
 
 const source = { provider: 'anthropic', model: 'm' } as const;
 const opaque = { kind: 'opaque', ...source, role: 'block' } as const;

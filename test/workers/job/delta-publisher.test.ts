@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Target } from '../../../shared/contracts/contract.js';
 import {
   type Delta,
-  type DeltasMessage,
   deltasSchema,
   type Mark,
   type Resend,
+  type WrittenDeltas,
 } from '../../../shared/protocol/parts.js';
 import { DeltaPublisher } from '../../../workers/job/delta-publisher.js';
 import type { DeltaStream } from '../../../workers/job/delta-stream.js';
@@ -70,7 +70,7 @@ const resend = (jobId: string, api: string, place: Partial<Resend>) => {
 const messagesTo = (api: string): Delta[][] =>
   relay.published
     .filter(({ topic }) => topic === `deltas.${api}`)
-    .map(({ message }) => (message as DeltasMessage).deltas);
+    .map(({ message }) => (message as WrittenDeltas).deltas);
 const deltasTo = (api: string) => messagesTo(api).flat();
 /** In short: the job, the place and the text of each delta. */
 const sentTo = (api: string) =>

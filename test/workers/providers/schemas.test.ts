@@ -2,10 +2,9 @@ import { Ajv } from 'ajv';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { fitSchema } from '../../../shared/models/json-schema.js';
-import { callsOf } from '../../../shared/protocol/parts.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { type RandomSchema, randomSchemas } from '../../support/random-schemas.js';
-import { ask } from '../../support/replies.js';
+import { ask, callsOf } from '../../support/replies.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());

@@ -15,6 +15,7 @@ const loadProxyAgent = () => (load('undici') as typeof import('undici')).EnvHttp
 export interface CallHooks {
   /** Destroys the connection when it aborts, also while the body is on its way. */
   signal?: AbortSignal | undefined;
+  /** Sent along as the header of that name; absent when the call is not traced. */
   traceparent?: string | undefined;
   /** Called when lines or frames of an answer that is a stream of events have come whole. */
   onLife?: (() => void) | undefined;
@@ -70,16 +71,8 @@ export class HttpClient {
   }
 
   async send(request: HttpRequest): Promise<HttpAnswer> {
-    const { fillBody, body } = request;
-    return this.#send(fillBody ? { ...request, body: await fillBody(String(body)) } : request);
-  }
-
-  close(): void {
-    void this.#agent.destroy();
-  }
-
-  #send(request: HttpRequest): Promise<HttpAnswer> {
-    const { origin, path, method, body, traceparent } = request;
+    const { origin, path, method, traceparent, fillBody } = request;
+    const body = fillBody ? await fillBody(String(request.body)) : request.body;
     // Below the SDKs, whose signatures do not cover it: a proxy on the way may continue the trace.
     const headers = {
       ...request.headers,
@@ -89,6 +82,10 @@ export class HttpClient {
     const exchange = new Exchange(request, this.maxBytes);
     this.#agent.dispatch({ origin, path, method, headers, body }, exchange);
     return exchange.answer;
+  }
+
+  close(): void {
+    void this.#agent.destroy();
   }
 }
 

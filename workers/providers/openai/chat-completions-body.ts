@@ -78,11 +78,9 @@ function thinkingOf(parts: readonly Part[], { model, omits }: ProviderRequest): 
 
 /** The results of calls, and then a message with all else. */
 function toUser(parts: readonly Part[]): Message[] {
-  const results = parts.flatMap((part): Message[] =>
-    part.type === 'tool_result'
-      ? [{ role: 'tool', tool_call_id: toId(part.callId), content: part.content }]
-      : [],
-  );
+  const results = parts
+    .filter((part) => part.type === 'tool_result')
+    .map(({ callId, content }): Message => ({ role: 'tool', tool_call_id: toId(callId), content }));
   const content = parts.flatMap((part): OpenAI.Chat.ChatCompletionContentPart[] => {
     if (part.type === 'image') return [{ type: 'image_url', image_url: { url: toUrl(part) } }];
     return part.type === 'text' && part.text !== '' ? [{ type: 'text', text: part.text }] : [];

@@ -5,9 +5,8 @@ import type { ChatCommand, StoreOptions, StreamOptions } from '../../../../api/c
 import { LiveChats } from '../../../../api/chat/live-chats.js';
 import type { RecentRequest, RequestCode } from '../../../../shared/contracts/history.js';
 import type { Attempt } from '../../../../shared/protocol/attempts.js';
-import { writeContent } from '../../../../shared/protocol/chat-content.js';
 import type { Outcome } from '../../../../shared/protocol/outcome.js';
-import { command as commandOf } from '../../../support/attached.js';
+import { command as commandOf, writeContent } from '../../../support/attached.js';
 import { promptCanary as canary } from '../../../support/canaries.js';
 import { countOwnTimers } from '../../../support/own-timers.js';
 

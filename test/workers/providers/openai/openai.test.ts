@@ -1,7 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../../dev/simulator/server.js';
 import type { Part, Turn } from '../../../../shared/conversation.js';
-import { callsOf } from '../../../../shared/protocol/parts.js';
 import { callChain } from '../../../../workers/job/call-chain.js';
 import type { ModelRequest } from '../../../../workers/job/model-request.js';
 import { RefusedParts } from '../../../../workers/job/refused-parts.js';
@@ -10,7 +9,7 @@ import type { ProviderReply } from '../../../../workers/providers/provider.js';
 import { callOf, pass } from '../../../support/calls.js';
 import { patienceMs } from '../../../support/patience.js';
 import { providerSetups } from '../../../support/providers.js';
-import { partsOfReply } from '../../../support/replies.js';
+import { callsOf, partsOfReply } from '../../../support/replies.js';
 
 // How OpenAI's models, and those of servers that speak its API, hold a conversation with what they refuse.
 

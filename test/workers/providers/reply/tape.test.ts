@@ -4,10 +4,11 @@ import type { ProviderId } from '../../../../shared/contracts/contract.js';
 import type { Turn } from '../../../../shared/conversation.js';
 import type { Failure } from '../../../../shared/failures.js';
 import type { ModelParameters } from '../../../../shared/models/model-parameters.js';
-import { callsOf, type Mark, piecesOf, textOfTape } from '../../../../shared/protocol/parts.js';
+import { type Mark, piecesOf, textOfTape } from '../../../../shared/protocol/parts.js';
 import type { FinishReason, ProviderRequest } from '../../../../workers/providers/provider.js';
 import { type CallPiece, Tape } from '../../../../workers/providers/reply/tape.js';
 import type { OpaqueBlock } from '../../../../workers/providers/reply/tape-marks.js';
+import { callsOf } from '../../../support/replies.js';
 
 /** A text, a piece of a call, a piece of thinking, a block, or that a text begins. */
 type Piece = string | CallPiece | { thinking: string } | OpaqueBlock | { isNewText: true };
