@@ -84,6 +84,11 @@ describe('a call', () => {
     expect(gate.maxHeldMs).toBeGreaterThan(4000);
     expect(await gate.run(callOf({ user: 'V' }), async () => 'done')).toBe('done');
   });
+
+  it('one that is limited at another worker for a day -> is held for five minutes', () => {
+    gate.hold({ model: 'm', holdMs: 86_400_000, user: 'M' });
+    expect(gate.maxHeldMs).toBeLessThanOrEqual(300_000);
+  });
 });
 
 describe('each way out of a call that probes or would', () => {
