@@ -15,7 +15,9 @@ interface FailureKind {
 
 /** A failure that the same request meets again. */
 const kind = (status: number, title: string, detail: string): FailureKind => ({
-  ...{ status, title, detail },
+  status,
+  title,
+  detail,
   retryable: false,
 });
 

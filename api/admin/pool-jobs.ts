@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { PoolJobPage, PoolJobState } from '../../shared/contracts/fleet-contract.js';
+import { Failure } from '../../shared/failures.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
-import { orUnavailable } from '../fleet-link/job-records.js';
 import { defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 
 /** The queues whose jobs operators list. */
@@ -62,7 +62,9 @@ export async function listJobs(
     }));
     return { data, next: ids.length > end && end < maxListed ? String(end) : null };
   };
-  return orUnavailable(withTimeout(storeTimeoutMs, read()));
+  return withTimeout(storeTimeoutMs, read()).catch((cause) => {
+    throw new Failure('queue_unavailable', { cause });
+  });
 }
 
 const timeOf = (ms: number): string => new Date(ms).toISOString();

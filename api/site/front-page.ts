@@ -5,7 +5,6 @@ import { providerModels } from '../../shared/models/provider-models.js';
 import { postPath } from '../blog/blog-layout.js';
 import { layOut, type Page, policyOf } from '../blog/page-layout.js';
 import { escapeHtml } from '../blog/rendering/markdown.js';
-import type { ChatApi } from '../chat-apis/chat-api.js';
 import { type TaggedBytes, taggedBytes } from '../http/conditional.js';
 import type { ProviderState, ProviderStates } from './provider-states.js';
 
@@ -19,7 +18,15 @@ export interface Site {
   blogPath: string;
   blogTitle: string;
   /** The APIs of others that this server speaks. */
-  apis: readonly ChatApi[];
+  apis: readonly SiteApi[];
+}
+
+/** An API of others, as the page presents it; the first of its operations begins chats. */
+export interface SiteApi {
+  readonly name: string;
+  readonly title: string;
+  readonly about: string;
+  readonly operations: readonly { readonly path: string }[];
 }
 
 const name = 'Quillgate';

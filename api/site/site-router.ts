@@ -5,11 +5,10 @@ import { release } from '../../shared/runtime/program.js';
 import { expressAuthentication } from '../access/authentication.js';
 import { sendPage } from '../blog/blog-layout.js';
 import { cacheHeaders } from '../blog/post-representations.js';
-import type { ChatApi } from '../chat-apis/chat-api.js';
 import { documentsRouter, sendBytes, sendFile } from '../http/conditional.js';
 import { methodNotAllowed } from '../http/problem.js';
 import { prefersHtml } from '../http/query.js';
-import { frontDocument, frontPage, type Site, type Sitemap } from './front-page.js';
+import { frontDocument, frontPage, type Site, type SiteApi, type Sitemap } from './front-page.js';
 import type { ProviderStates } from './provider-states.js';
 
 /** The dependencies of the site. */
@@ -19,7 +18,7 @@ export interface SiteDeps {
 }
 
 /** Serves what belongs to the whole server, without credentials: the front page, its icon, and `robots.txt`. */
-export function siteRouter({ config, providerStates }: SiteDeps, apis: readonly ChatApi[]): Router {
+export function siteRouter({ config, providerStates }: SiteDeps, apis: readonly SiteApi[]): Router {
   const paths = { chatPath: pathOf(config.CHAT_BASE_URL), blogPath: pathOf(config.BLOG_BASE_URL) };
   const chatUrl = `${config.CHAT_BASE_URL.replace(/\/+$/, '')}/chat`;
   const site = { ...paths, chatUrl, release, blogTitle: config.BLOG_TITLE, apis };

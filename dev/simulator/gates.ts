@@ -1,12 +1,10 @@
-import type { Call } from './calls.js';
-
 /** The gates of models by their whole names. A gate is closed until it is opened, and stays open until a reset. */
 export class Gates {
   readonly #gates = new Map<string, PromiseWithResolvers<void>>();
   readonly #open = new Set<string>();
 
   /** Waits until the gate of the call's model is open, or until the call is closed. */
-  async pass({ model = '', closed }: Call): Promise<void> {
+  async pass({ model = '', closed }: { model: string | undefined; closed: Promise<void> }): Promise<void> {
     await Promise.race([this.#of(model).promise, closed]);
   }
 

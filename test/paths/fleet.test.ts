@@ -224,7 +224,7 @@ describe('the command line', () => {
       expect(served.stdout).toMatch(/^database {2}ok$/m);
       expect(served.stdout).toMatch(/^queue {5}ok \((postgres|redis)\)$/m);
       expect(served.stdout).toMatch(/^bedrock +serving +real +1 +0\/500 +0 +- +-$/m);
-      expect(served.stdout).toMatch(/^openai +failing \(provider_unavailable of sim-status-503\) /m);
+      expect(served.stdout).toMatch(/^openai +failing \(provider_(error|unavailable) of sim-status-503\) /m);
       expect(served.stdout).toMatch(/^openai .*provider_error \d+ (s|min) ago/m);
     }, patience);
     await Promise.all(deployment.workers.map((worker) => worker.stop({ graceMs: 60_000 })));
