@@ -21,11 +21,8 @@ import { type SettingsChannel, syncLimits } from '../shared/queue/settings-recor
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import type { Log } from '../shared/runtime/log.js';
 import { StartupError } from '../shared/runtime/program.js';
-import { retry, withTimeout } from '../shared/runtime/retry.js';
+import { closedInTime, retry, withTimeout } from '../shared/runtime/retry.js';
 import { findDatabase, patienceMs, silentLog, withDatabase } from './database.js';
-
-/** A store that is down must not keep a command. */
-const closingMs = 1000;
 
 /** How long a command waits. */
 export interface ListenTimes {
@@ -45,7 +42,7 @@ export function openFleet(config: Config, { reachMs = patienceMs }: Pick<ListenT
   let channels: Channels | undefined;
   let queues: Queues | undefined;
   const closeChannelsSoon = async () => {
-    if (channels) await withTimeout(closingMs, closeChannels(channels)).catch(() => undefined);
+    if (channels) await closedInTime(closeChannels(channels));
   };
   const open = async () => {
     // An earlier try may have left its channels open.
@@ -82,7 +79,7 @@ export function openFleet(config: Config, { reachMs = patienceMs }: Pick<ListenT
     close: async () => {
       closing.abort();
       await closeChannelsSoon();
-      await withTimeout(closingMs, store.close()).catch(() => undefined);
+      await closedInTime(store.close());
     },
   };
 }

@@ -24,7 +24,7 @@ import type {
 import { Failure } from '../../shared/failures.js';
 import type { FleetState } from '../../shared/fleet/fleet-state.js';
 import { newOverridesSchema, type PoolOverrides } from '../../shared/protocol/settings.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { invalid } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { tagAsSent } from '../http/conditional.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
@@ -140,5 +140,5 @@ function providerOf(name: string): ProviderId {
 function expectedVersion(ifMatch = ''): number {
   const [, version] = /^"(0|[1-9]\d{0,8})"$/.exec(tagAsSent(ifMatch.trim())) ?? [];
   if (version !== undefined) return Number(version);
-  throw invalidRequest([{ pointer: 'If-Match', detail: 'must be the ETag of the settings' }]);
+  throw invalid('If-Match', 'must be the ETag of the settings');
 }

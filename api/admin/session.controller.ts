@@ -17,7 +17,7 @@ import type { CookieOptions, RequestHandler, Request as ServedRequest } from 'ex
 import { z } from 'zod';
 import type { UserIdentity } from '../../db/access/users.js';
 import type { ConsoleSession, Problem, SignInInput } from '../../shared/contracts/contract.js';
-import { invalidRequest, text } from '../../shared/validation.js';
+import { invalid, text } from '../../shared/validation.js';
 import { type AccessDirectory, sessionLifetimeMs } from '../access/access-directory.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { sessionCookie } from '../access/credentials.js';
@@ -36,7 +36,7 @@ export const signInBody = z.strictObject({ name: text({ max: 512 }), secret: tex
 
 const checkEverywhere: RequestHandler = ({ query: { everywhere } }, _response, next) => {
   if (everywhere === undefined || everywhere === 'true' || everywhere === 'false') return next();
-  throw invalidRequest([{ pointer: 'everywhere', detail: 'must be true or false' }]);
+  throw invalid('everywhere', 'must be true or false');
 };
 
 /** `Secure` where the request came by TLS: a browser would not send it back otherwise. */

@@ -19,7 +19,7 @@ import type { NewToken, TokenInput, TokenPage } from '../../shared/contracts/acc
 import { type Problem, scopes } from '../../shared/contracts/contract.js';
 import { digestOf, makeAccessToken } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
-import { invalidRequest } from '../../shared/validation.js';
+import { invalid } from '../../shared/validation.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkBody, readJsonBody } from '../http/json-body.js';
 import { checkQuery, checkUuidParam, defaultLimit } from '../http/query.js';
@@ -65,7 +65,7 @@ export class TokensController extends Controller {
   async createToken(@Request() request: AuthenticatedRequest, @Body() body: TokenInput): Promise<NewToken> {
     const { owner, expiresInDays = defaultDays } = body;
     if (body.scopes.includes('admin') && !(await this.#isOperator(owner)))
-      throw invalidRequest([{ pointer: '/owner', detail: needsOperator }]);
+      throw invalid('/owner', needsOperator);
     const token = makeAccessToken();
     const info = await createTokenStore(this.deps.database, request.user.name).create({
       owner,

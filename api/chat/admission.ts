@@ -1,5 +1,5 @@
 import type { Target } from '../../shared/contracts/contract.js';
-import { Failure } from '../../shared/failures.js';
+import { Failure, type FailureCode } from '../../shared/failures.js';
 import { findUnsupported, ignoredHints } from '../../shared/models/provider-support.js';
 import type { Attempt, EndedAttempt } from '../../shared/protocol/attempts.js';
 import { withTimeout } from '../../shared/runtime/retry.js';
@@ -118,7 +118,7 @@ const isPassing = (refusal: Failure): boolean =>
   ['provider_unavailable', 'provider_rate_limited', 'overloaded'].includes(refusal.code);
 
 /** Refusals that come after the check of models; before it, a name may be anything that a caller sent. */
-export const afterCheck: ReadonlySet<string> = new Set(['overloaded', 'provider_rate_limited']);
+export const afterCheck: ReadonlySet<string> = new Set<FailureCode>(['overloaded', 'provider_rate_limited']);
 
 function toEnded({ provider, model: asked }: Target, { code, retryable, facts }: Failure): EndedAttempt {
   const { retryAfterMs, model = afterCheck.has(code) ? asked : undefined } = facts;

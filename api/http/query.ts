@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { ProblemError } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
-import { describeIssue, invalidRequest } from '../../shared/validation.js';
+import { describeIssue, invalid, invalidRequest } from '../../shared/validation.js';
 
 /**
  * Refuses a query with invalid parameters, each as it was sent. Runs before the generated check, whose errors are less
@@ -101,7 +101,7 @@ export const prefersHtml = (request: Request): boolean =>
 /** Throws `invalid_request` unless it is 1 to 255 visible ASCII characters; Node joins repeated ones with a blank. */
 export function readIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined || /^[\x21-\x7e]{1,255}$/.test(header)) return header;
-  throw invalidRequest([{ pointer: 'Idempotency-Key', detail: 'must be 1 to 255 visible ASCII characters' }]);
+  throw invalid('Idempotency-Key', 'must be 1 to 255 visible ASCII characters');
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -88,7 +88,11 @@ export function createUserStore(database: Statements, actor = unknownActor) {
     removedWithin: (ms: number) => removedWithin(database, ms),
     /** By name, from the first one after a name, or those of these names; all, unless there is a limit. */
     list: (part?: ListPart) => list(database, part),
-    digests: (): Promise<UserDigest[]> => database.run((db) => db.select().from(users), 'background'),
+    digests: (): Promise<UserDigest[]> => {
+      const { id, name, createdAt, secretHash, role, suspendedAt } = users;
+      const fields = { id, name, createdAt, secretHash, role, suspendedAt };
+      return database.run((db) => db.select(fields).from(users), 'background');
+    },
   };
 }
 

@@ -107,7 +107,7 @@ export class Call {
 
   toJSON(): object {
     const { id, begun, ended = null, facts, clientClosedFirst, droppedThinking } = this;
-    const { content, status = null, model = null } = this;
+    const { turns, parameters, body, status = null, model = null } = this;
     const isoTime = (time: number | undefined) => (time === undefined ? null : new Date(time).toISOString());
     return {
       id,
@@ -121,7 +121,9 @@ export class Call {
       receivedAt: isoTime(facts.receivedAt),
       finishedAt: isoTime(this.finishedAt),
       closedAt: isoTime(this.closedAt),
-      ...content,
+      turns,
+      parameters,
+      body,
     };
   }
 }

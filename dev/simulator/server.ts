@@ -123,6 +123,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   for await (const chunk of request) {
     bytes += chunk.length;
     if (bytes <= maxBodyBytes) chunks.push(chunk);
+    else chunks.length = 0;
   }
   return bytes > maxBodyBytes ? undefined : Buffer.concat(chunks);
 }

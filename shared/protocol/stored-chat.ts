@@ -62,7 +62,9 @@ export const idempotencyIndexKey = (owner: string, key: string): string =>
 
 /** A stored chat as JSON text. */
 export const encodeStoredChat = (chat: StoredChat): string =>
-  JSON.stringify({ ...chat, v: chat.parts ? partsVersion : chat.v });
+  JSON.stringify({ ...chat, v: chat.parts ? partsVersion : chat.v } satisfies z.input<
+    typeof storedChatSchema
+  >);
 
 /** Reads what `encodeStoredChat` wrote. Throws for anything else. */
 export const decodeStoredChat = (text: string): StoredChat => jsonText(storedChatSchema).parse(text);

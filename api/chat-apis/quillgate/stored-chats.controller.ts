@@ -18,7 +18,7 @@ import type { Chat, Problem } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { textOfTape } from '../../../shared/protocol/parts.js';
-import { invalidRequest } from '../../../shared/validation.js';
+import { invalid } from '../../../shared/validation.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { operatorsBase } from '../../access/operators.js';
 import { answeredBy, isCompletion, outcomeToFailure } from '../../chat/chat-result.js';
@@ -81,7 +81,7 @@ export class StoredChatsController extends Controller {
     const stored = await storedChats.read(name);
     const { chat, result } = stored;
     if (!isStream) return this.#represent(stored);
-    if (chat.parts) throw invalidRequest([{ pointer: 'Accept', detail: 'must be JSON for this chat' }]);
+    if (chat.parts) throw invalid('Accept', 'must be JSON for this chat');
     const response = request.res as HttpResponse;
     const sink = new EventStream(response, chat);
     const reader = { sink, from: readLastEventId(lastEventId), ...attachmentOf(request) };

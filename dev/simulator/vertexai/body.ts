@@ -79,7 +79,10 @@ export interface VertexBody {
     readonly stopSequences?: string[];
     readonly responseMimeType?: string;
     readonly responseJsonSchema?: JsonObject;
-    readonly thinkingConfig?: { thinkingLevel?: string; includeThoughts?: boolean };
+    readonly thinkingConfig?: {
+      thinkingLevel?: 'MINIMAL' | 'LOW' | 'MEDIUM' | 'HIGH';
+      includeThoughts?: boolean;
+    };
   };
   readonly tools?: { functionDeclarations: Declaration[] }[];
   readonly toolConfig?: {
@@ -135,6 +138,8 @@ function readPart({ text = '', inlineData, functionCall, functionResponse }: Ver
   return { type: 'tool_result', callId: id, content, ...(isError && { isError }) };
 }
 
+const efforts = { MINIMAL: 'minimal', LOW: 'low', MEDIUM: 'medium', HIGH: 'high' } as const;
+
 /** The parameters of a valid body. */
 export function readVertexParameters({
   tools,
@@ -159,7 +164,7 @@ export function readVertexParameters({
       })),
     toolChoice: mode && choices[mode],
     format: schema ? ({ type: 'json_schema', schema } as const) : json,
-    reasoningEffort: thinkingConfig?.thinkingLevel?.toLowerCase(),
+    reasoningEffort: thinkingConfig?.thinkingLevel && efforts[thinkingConfig.thinkingLevel],
     showsThinking: thinkingConfig?.includeThoughts,
     hop: hopOf(continuationToken),
   });
