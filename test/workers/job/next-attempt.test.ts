@@ -133,7 +133,11 @@ describeStores('NextAttempts in $kind', log, (shared) => {
       ...{ createdAt: 0, deadline, keptUntil: deadline + 60_000 },
     };
     await shared.store.records.create(chatKey(id), { value: encodeStoredChat(chat), ttlMs: 60_000 });
-    await next(id, job({ keptUntil: chat.keptUntil })).begin();
+    const records = { ...shared.store.records, replace: vi.fn(shared.store.records.replace) };
+    await next(id, job({ keptUntil: chat.keptUntil }), open({ records })).begin();
+    const [[, { ttlMs } = { ttlMs: 0 }] = []] = records.replace.mock.calls;
+    expect(ttlMs).toBeGreaterThan(60_000);
+    expect(ttlMs).toBeLessThanOrEqual(120_000);
     const recorded = decodeStoredChat((await shared.store.records.read(chatKey(id))) ?? '');
     expect(recorded).toMatchObject({ ...chat, current: { provider: 'anthropic', attempt: 2 } });
   });
