@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import { type Asked, city, everything, type SaidPart, send, type TestRequest } from './requests.js';
+import { call, hello, result, talk, written } from '../../support/apis.js';
+import { type Asked, city, everything, send, type TestRequest } from './requests.js';
 import { broken } from './rules.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -9,33 +10,12 @@ afterAll(() => simulator.close());
 type Json = Record<string, unknown>;
 const kept = { include: ['reasoning.encrypted_content'] };
 
-function itemsOf({ role, content }: NonNullable<Asked['turns']>[number]): object[] {
-  if (typeof content === 'string') return [{ role, content }];
-  const items = content.flatMap((part): object[] => {
-    if (part.type === 'opaque') return [{ type: 'reasoning', ...JSON.parse(part.data) }];
-    if (part.type === 'tool_call')
-      return [{ type: 'function_call', call_id: part.id, name: part.name, arguments: part.arguments }];
-    if (part.type === 'tool_result')
-      return [{ type: 'function_call_output', call_id: part.callId, output: part.content }];
-    return part.type === 'text' && role === 'assistant' ? [{ role, content: part.text }] : [];
-  });
-  const said = role === 'assistant' ? [] : content.flatMap(inputOf);
-  return said.length > 0 || content.length === 0 ? [...items, { role, content: said }] : items;
-}
-
-function inputOf(part: SaidPart): object[] {
-  if (part.type === 'text') return [{ type: 'input_text', text: part.text }];
-  if (part.type !== 'image') return [];
-  const image_url = `data:${part.mediaType};base64,${part.data}`;
-  return [{ type: 'input_image', detail: 'auto', image_url }];
-}
-
 /** A request in our words, in those of Responses; `more` are fields of the body. */
 function requestOf(asked: Asked = {}, more: Json = {}): TestRequest {
-  const { turns = [{ role: 'user', content: 'Hello' }], tools, choice, format, effort, isParallel } = asked;
+  const { turns = [hello], tools, choice, format, effort, isParallel } = asked;
   const { model = 'sim-echo', stream = false } = asked;
   const body: Json = {
-    ...{ model, stream, store: false, input: turns.flatMap(itemsOf) },
+    ...{ model, stream, store: false, input: written('responses', turns) },
     tools: tools?.map((tool) => ({ type: 'function', parameters: null, strict: false, ...tool })),
     tool_choice: typeof choice === 'object' ? { type: 'function', ...choice } : choice,
     parallel_tool_calls: isParallel,
@@ -71,8 +51,6 @@ async function stream(asked: Asked = {}, more: Json = {}) {
   return { text, events, last: events.at(-1) };
 }
 
-const call: SaidPart = { type: 'tool_call', id: 'c1', name: 'weather', arguments: '{}' };
-const result: SaidPart = { type: 'tool_result', callId: 'c1', content: '1' };
 const weather = { name: 'weather', parameters: city };
 
 /** The place of the refusal of a request that breaks a rule of all providers; the others are taken. */
@@ -192,12 +170,8 @@ describe('a stream', () => {
 describe('reasoning', () => {
   const asked = { model: 'sim-bound', tools: [weather] };
   const next = (item: Json | undefined, model = asked.model) => {
-    const input = [
-      { role: 'user', content: 'Hello' },
-      item,
-      ...itemsOf({ role: 'assistant', content: [call] }),
-    ];
-    return whole({ ...asked, model }, { input: [...input, ...itemsOf({ role: 'user', content: [result] })] });
+    const [said, ...answered] = written('responses', talk([call('c1')], [result('c1')]));
+    return whole({ ...asked, model }, { input: [said, item, ...answered] });
   };
   const thought = async (more: Json = kept) => {
     const { output } = await whole(asked, more);

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
-import { city, everything, requestOf, type SaidPart, send, type TestRequest } from './requests.js';
+import { call, result, talk } from '../../support/apis.js';
+import { city, everything, requestOf, send, type TestRequest } from './requests.js';
 import { broken, ownRules, refusals, schemas } from './rules.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -74,19 +75,11 @@ it.each(providerIds)('a request with everything that %s takes -> is read in our 
 });
 
 it('results that follow one another at openai -> are read as one turn', async () => {
-  const turns = [
-    { role: 'user', content: 'Hello' },
-    {
-      role: 'assistant',
-      content: ['a', 'b'].map(
-        (id): SaidPart => ({ type: 'tool_call', id, name: 'weather', arguments: '{}' }),
-      ),
-    },
-    {
-      role: 'user',
-      content: ['a', 'b'].map((callId): SaidPart => ({ type: 'tool_result', callId, content: callId })),
-    },
-  ];
+  const ids = ['a', 'b'];
+  const turns = talk(
+    ids.map((id) => call(id)),
+    ids.map((id) => result(id)),
+  );
   await expectAnswer('openai', requestOf('openai', { turns }));
   expect(simulator.calls.list().at(-1)?.turns).toEqual(turns);
 });

@@ -1,20 +1,11 @@
 import type { ProviderId } from '../../../shared/contracts/contract.js';
-import type { ToolCallPart, ToolResultPart } from '../../../shared/conversation.js';
-import { type Asked, imageOf, type SaidPart } from './requests.js';
+import type { Part } from '../../../shared/conversation.js';
+import { call, hello, result, said, talk, turn } from '../../support/apis.js';
+import { type Asked, imageOf } from './requests.js';
 
-const user = (...content: SaidPart[]) => ({ role: 'user', content });
-const hello = { role: 'user', content: 'Hello' };
-const hi = { role: 'assistant', content: 'Hi!' };
-const system = { role: 'system', content: 'Be brief.' };
-const text = (said: string): SaidPart => ({ type: 'text', text: said });
-const called = (facts: Partial<ToolCallPart> = {}) => ({
-  role: 'assistant',
-  content: [{ type: 'tool_call', id: 'c1', name: 'weather', arguments: '{}', ...facts } as const],
-});
-const result = (facts: Partial<ToolResultPart> = {}): SaidPart => ({
-  ...{ type: 'tool_result', callId: 'c1', content: '1' },
-  ...facts,
-});
+const user = (...content: Part[]) => turn('user', content);
+const [hi, called, answer] = [turn('assistant', 'Hi!'), turn('assistant', [call('c1')]), result('c1')];
+const system = turn('system', 'Be brief.');
 const object = { type: 'object', properties: { city: { type: 'string' } } };
 const closed = { type: 'object', additionalProperties: false };
 const weather = { name: 'weather', parameters: object };
@@ -23,9 +14,9 @@ const longId = 'c.'.repeat(33);
 /** Rules in our words: what a request is not like that breaks it. */
 export const broken: Record<string, Asked> = {
   'has turns': { turns: [] },
-  'has a text in each turn': { turns: [{ role: 'user', content: '' }] },
-  'has no blank text': { turns: [user(text(' \n'))] },
-  'has no empty system text': { turns: [{ role: 'system', content: '' }, hello] },
+  'has a text in each turn': { turns: [turn('user', '')] },
+  'has no blank text': { turns: [user(said(' \n'))] },
+  'has no empty system text': { turns: [turn('system', ''), hello] },
   'has parts in each turn': { turns: [user()] },
   'begins with the user': { turns: [hi, hello] },
   alternates: { turns: [hello, hello] },
@@ -38,14 +29,14 @@ export const broken: Record<string, Asked> = {
   'closes strict tools': { tools: [{ ...weather, strict: true }] },
   'chooses among tools': { choice: 'required' },
   'chooses an offered tool': { tools: [weather], choice: { name: 'b' } },
-  'has the tools of its calls': { turns: [hello, called(), user(result())] },
-  'has a result of each call': { tools: [weather], turns: [hello, called(), hello] },
-  'has a call for each result': { tools: [weather], turns: [user(result())] },
-  'has one result of a call': { tools: [weather], turns: [hello, called(), user(result(), result())] },
-  'has results first': { tools: [weather], turns: [hello, called(), user(text('See'), result())] },
-  'has results alone': { tools: [weather], turns: [hello, called(), user(result(), text('See'))] },
+  'has the tools of its calls': { turns: talk([call('c1')], [answer]) },
+  'has a result of each call': { tools: [weather], turns: [hello, called, hello] },
+  'has a call for each result': { tools: [weather], turns: [user(answer)] },
+  'has one result of a call': { tools: [weather], turns: [hello, called, user(answer, answer)] },
+  'has results first': { tools: [weather], turns: [hello, called, user(said('See'), answer)] },
+  'has results alone': { tools: [weather], turns: [hello, called, user(answer, said('See'))] },
   'has ids by a pattern': {
-    ...{ tools: [weather], turns: [hello, called({ id: longId }), user(result({ callId: longId }))] },
+    ...{ tools: [weather], turns: [hello, turn('assistant', [call(longId)]), user(result(longId))] },
   },
   'has images': { turns: [user(imageOf('image/png', 'bm8gaW1hZ2U='))] },
   'has images of their type': { turns: [user(imageOf('image/gif', png))] },
@@ -105,9 +96,13 @@ export const schemas: [schema: Record<string, unknown>, claude?: string, openai?
 const contents = (...list: [role: string, ...parts: object[]][]) => ({
   contents: list.map(([role, ...parts]) => ({ role, parts })),
 });
-const call = { functionCall: { name: 'weather', args: {} } };
+const functionCall = { functionCall: { name: 'weather', args: {} } };
 const answered = (name: string) =>
-  contents(['user', { text: 'a' }], ['model', call], ['user', { functionResponse: { name, response: {} } }]);
+  contents(
+    ['user', { text: 'a' }],
+    ['model', functionCall],
+    ['user', { functionResponse: { name, response: {} } }],
+  );
 const declared = (parameters: object) => ({
   tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: parameters }] }],
 });
