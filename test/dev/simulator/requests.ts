@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { CallParameters } from '../../../dev/simulator/wire-format.js';
-import type { ProviderId } from '../../../shared/contracts/contract.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import {
   type ImageType,
   type Part,
@@ -34,13 +34,17 @@ export interface Asked {
   effort?: string;
 }
 
+/** The formats of requests; OpenAI has two. */
+export type Wire = ProviderId | 'responses';
+export const wires: readonly Wire[] = [...providerIds, 'responses'];
+
 /** The same request in the words of each provider, as its SDK sends it; of one user turn if none is given. */
-export function requestOf(provider: ProviderId, asked: Asked = {}): TestRequest {
+export function requestOf(wire: Wire, asked: Asked = {}): TestRequest {
   const { model = 'sim-echo', stream = false, turns = [hello], ...rest } = asked;
   const spoken = turns.filter(({ role }) => role !== 'system');
   const [system] = turns.filter(({ role }) => role === 'system').map(({ content }) => content as string);
-  const body = bodies[provider]({ ...rest, turns: spoken, system });
-  const { path, headers, ...named } = heads[provider](model, stream);
+  const body = bodies[wire]({ ...rest, turns: spoken, system });
+  const { path, headers, ...named } = heads[wire](model, stream);
   return { method: 'POST', path, headers, body: givenFields({ ...named.body, ...body }) };
 }
 
@@ -63,11 +67,16 @@ const signature = `AWS4-HMAC-SHA256 Credential=AK/20260101/us-east-1/bedrock/aws
 
 type Head = Pick<TestRequest, 'path' | 'headers'> & { body?: object };
 
-const heads: Record<ProviderId, (model: string, stream: boolean) => Head> = {
+const heads: Record<Wire, (model: string, stream: boolean) => Head> = {
   openai: (model, stream) => ({
     path: '/v1/chat/completions',
     headers: { ...json, authorization: 'Bearer key' },
     body: { model, stream },
+  }),
+  responses: (model, stream) => ({
+    path: '/v1/responses',
+    headers: { ...json, authorization: 'Bearer key' },
+    body: { model, stream, store: false },
   }),
   anthropic: (model, stream) => ({
     path: '/v1/messages',
@@ -86,12 +95,9 @@ const heads: Record<ProviderId, (model: string, stream: boolean) => Head> = {
 
 type Body = Omit<Asked, 'model' | 'stream'> & { turns: readonly Turn[]; system: string | undefined };
 
-const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
+const bodies: Record<Wire, (asked: Body) => Record<string, unknown>> = {
   openai: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
-    messages: [
-      ...(system === undefined ? [] : [{ role: 'system', content: system }]),
-      ...written('chat', turns),
-    ],
+    messages: [...systemMessage(system), ...written('chat', turns)],
     tools: tools?.map((tool) => ({ type: 'function', function: tool })),
     tool_choice: typeof choice === 'object' ? { type: 'function', function: choice } : choice,
     parallel_tool_calls: isParallel,
@@ -99,6 +105,14 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
       ...{ type: 'json_schema', json_schema: { name: 'f', strict: true, schema: format } },
     },
     reasoning_effort: effort,
+  }),
+  responses: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
+    input: [...systemMessage(system), ...written('responses', turns)],
+    tools: tools?.map((tool) => ({ type: 'function', parameters: null, strict: false, ...tool })),
+    tool_choice: typeof choice === 'object' ? { type: 'function', ...choice } : choice,
+    parallel_tool_calls: isParallel,
+    text: format && { format: { type: 'json_schema', name: 'f', strict: true, schema: format } },
+    reasoning: effort && { effort },
   }),
   anthropic: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
     system,
@@ -155,6 +169,9 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
     },
   }),
 };
+
+const systemMessage = (system: string | undefined) =>
+  system === undefined ? [] : [{ role: 'system', content: system }];
 
 const noArguments = { type: 'object', properties: {} };
 

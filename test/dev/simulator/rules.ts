@@ -43,35 +43,38 @@ export const broken: Record<string, Asked> = {
   'has small images': { turns: [user(imageOf('image/png', png + 'A'.repeat(10 * 1024 * 1024)))] },
 };
 
-/** The place that each provider refuses in a request that breaks such a rule; those that take it have none. */
+/**
+ * The place that each format refuses in a request that breaks such a rule; those that take it have none. Of Responses
+ * it is the whole parameter.
+ */
 export const refusals = `
-rule                        | openai           | anthropic             | bedrock            | vertexai
-has turns                   | messages         | messages              | messages           | contents
-has a text in each turn     |                  | messages              | messages           | contents
-has no blank text           |                  | messages              | messages           |
-has no empty system text    |                  | messages              | messages           | contents
-has parts in each turn      |                  | messages              | messages           | contents
-begins with the user        |                  | messages.0            | messages           |
-alternates                  |                  |                       | messages           | contents
-ends with the user          |                  | messages              | messages           | contents
-names tools by a pattern    | function.name    | tools.0.custom.name   | 0.toolSpec.name    | 0].name
-has no two tools of a name  |                  | tools.1.custom.name   |                    | 1].name
-describes tools in words    |                  |                       | description        |
-has objects as arguments    | parameters       | 0.custom.input_schema | inputSchema.json   | 0].parameters
-has no choice at their root |                  | 0.custom.input_schema | inputSchema.json   |
-closes strict tools         | parameters       | 0.custom.input_schema | inputSchema.json   |
-chooses among tools         | tool_choice      | tool_choice           |                    |
-chooses an offered tool     | tool_choice      | tool_choice           |                    | wed_function_names
-has the tools of its calls  |                  |                       | toolConfig         |
-has a result of each call   | messages         | messages.1.content.0  | 1.content.0        | 1].parts[0]
-has a call for each result  | messages         | messages.0.content.0  | 0.content.0        | 0].parts[0]
-has one result of a call    | messages         | messages.2.content.1  | 2.content.1        | 2].parts[1]
-has results first           |                  | messages.1.content.0  | 1.content.0        | 1].parts[0]
-has results alone           |                  |                       |                    | 2].parts[1]
-has ids by a pattern        | messages         | messages.1.content.0  | 1.content.0        |
-has images                  | messages         | messages.0.content.0  |                    | 0].parts[0]
-has images of their type    |                  | messages.0.content.0  |                    | 0].parts[0]
-has small images            |                  | messages.0.content.0  | 0.content.0        |
+rule                        | openai        | anthropic             | bedrock          | vertexai           | responses
+has turns                   | messages      | messages              | messages         | contents           | input
+has a text in each turn     |               | messages              | messages         | contents           |
+has no blank text           |               | messages              | messages         |                    |
+has no empty system text    |               | messages              | messages         | contents           |
+has parts in each turn      |               | messages              | messages         | contents           |
+begins with the user        |               | messages.0            | messages         |                    |
+alternates                  |               |                       | messages         | contents           |
+ends with the user          |               | messages              | messages         | contents           |
+names tools by a pattern    | function.name | tools.0.custom.name   | 0.toolSpec.name  | 0].name            | tools[0].name
+has no two tools of a name  |               | tools.1.custom.name   |                  | 1].name            |
+describes tools in words    |               |                       | description      |                    |
+has objects as arguments    | parameters    | 0.custom.input_schema | inputSchema.json | 0].parameters      | tools[0].parameters
+has no choice at their root |               | 0.custom.input_schema | inputSchema.json |                    |
+closes strict tools         | parameters    | 0.custom.input_schema | inputSchema.json |                    | tools[0].parameters
+chooses among tools         | tool_choice   | tool_choice           |                  |                    | tool_choice
+chooses an offered tool     | tool_choice   | tool_choice           |                  | wed_function_names | tool_choice
+has the tools of its calls  |               |                       | toolConfig       |                    |
+has a result of each call   | messages      | messages.1.content.0  | 1.content.0      | 1].parts[0]        | input
+has a call for each result  | messages      | messages.0.content.0  | 0.content.0      | 0].parts[0]        | input
+has one result of a call    | messages      | messages.2.content.1  | 2.content.1      | 2].parts[1]        | input
+has results first           |               | messages.1.content.0  | 1.content.0      | 1].parts[0]        |
+has results alone           |               |                       |                  | 2].parts[1]        |
+has ids by a pattern        | messages      | messages.1.content.0  | 1.content.0      |                    | input
+has images                  | messages      | messages.0.content.0  |                  | 0].parts[0]        | input
+has images of their type    |               | messages.0.content.0  |                  | 0].parts[0]        |
+has small images            |               | messages.0.content.0  | 0.content.0      |                    |
 `;
 
 const list = { type: 'array', items: { type: 'string' } };
