@@ -13,10 +13,9 @@ import {
   anthropic,
   bedrock,
   converseUsed,
-  deltas,
   openai,
   plain,
-  started,
+  saying,
   usage,
   vertexai,
 } from '../../support/provider-answers.js';
@@ -28,15 +27,7 @@ const { play } = await startPlaying();
 const stream = true;
 
 const hello = openai({ content: 'Hello' }, [{ content: 'Hel' }, { content: 'lo' }], 'stop');
-const helloAnthropic = anthropic({
-  blocks: [{ type: 'text', text: 'Hello' }],
-  pieces: [
-    started(0, { type: 'text', text: '' }),
-    ...deltas(0, ...['Hel', 'lo'].map((text) => ({ type: 'text_delta', text }))),
-  ],
-  stopReason: 'end_turn',
-});
-
+const helloAnthropic = saying.anthropic(['Hel', 'lo'], 'end_turn');
 const helloVertexAi = vertexai([[{ text: 'Hello' }]]);
 
 /** The events of Anthropic's answer with other fields in the one that says why it ends. */
