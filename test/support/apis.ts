@@ -50,13 +50,17 @@ type Block = Record<string, unknown>;
 export const raw = (block: Block): Part => ({ type: 'raw', block }) as never;
 
 type Image = Extract<Part, { type: 'image' }>;
-const urlOf = (image: Image) => ('url' in image ? image.url : `data:image/png;base64,${image.data}`);
+const urlOf = (image: Image) => ('url' in image ? image.url : `data:${image.mediaType};base64,${image.data}`);
 const sourceOf = (image: Image) =>
   'url' in image
     ? { type: 'url', url: image.url }
     : { type: 'base64', media_type: image.mediaType, data: image.data };
 
-type Blocks = { [Type in Part['type']]?: (part: Extract<Part, { type: Type }>) => Block | false | undefined };
+/** The blocks in the data of an opaque part, which has several of them without a model. */
+const listOf = (data: string): Block[] => ([JSON.parse(data)] as Block[][]).flat();
+
+type Written = Block | Block[] | false | undefined;
+type Blocks = { [Type in Part['type']]?: (part: Extract<Part, { type: Type }>) => Written };
 /** How each API writes a part. One that it has no block for is left out. */
 const blocks: Record<Api, Blocks> = {
   chat: {
@@ -86,12 +90,14 @@ const blocks: Record<Api, Blocks> = {
     tool_result: ({ type, callId, content, isError }) => {
       return { type, tool_use_id: callId, content, ...(isError && { is_error: true }) };
     },
-    opaque: ({ provider, data }) => provider === 'anthropic' && JSON.parse(data),
+    opaque: ({ provider, data }) => provider === 'anthropic' && listOf(data),
   },
   bedrock: {
     text: ({ text }) => ({ text }),
     image: (image) =>
-      'url' in image ? undefined : { image: { format: 'png', source: { bytes: image.data } } },
+      'url' in image
+        ? undefined
+        : { image: { format: image.mediaType.slice('image/'.length), source: { bytes: image.data } } },
     tool_call: ({ id, name, ...own }) => ({
       toolUse: { toolUseId: id, name, input: JSON.parse(own.arguments) },
     }),
@@ -99,12 +105,13 @@ const blocks: Record<Api, Blocks> = {
       const status = isError && { status: 'error' };
       return { toolResult: { toolUseId: callId, content: [{ text: content }], ...status } };
     },
-    opaque: ({ provider, data }) => provider === 'bedrock' && { reasoningContent: JSON.parse(data) },
+    opaque: ({ provider, data }) =>
+      provider === 'bedrock' && listOf(data).map((reasoningContent) => ({ reasoningContent })),
   },
   vertexai: {
     text: ({ text }) => ({ text }),
     image: (image) =>
-      'url' in image ? undefined : { inlineData: { mimeType: 'image/png', data: image.data } },
+      'url' in image ? undefined : { inlineData: { mimeType: image.mediaType, data: image.data } },
     tool_call: ({ name, ...own }) => ({ functionCall: { name, args: JSON.parse(own.arguments) } }),
     tool_result: ({ callId, content, isError }) => {
       return { functionResponse: { name: callId, response: { [isError ? 'error' : 'output']: content } } };
@@ -112,12 +119,12 @@ const blocks: Record<Api, Blocks> = {
   },
 };
 
-const write = (api: Api, parts: readonly Part[]): Block[] =>
-  parts.flatMap((part): Block[] => {
+/** Parts as an API writes them. */
+export const write = (api: Api, parts: readonly Part[]): Block[] =>
+  parts.flatMap<Block>((part) => {
     const { block } = part as { block?: Block };
-    const writer = blocks[api][part.type] as ((part: Part) => Block | false | undefined) | undefined;
-    const own = block ?? writer?.(part);
-    return own ? [own] : [];
+    const writer = blocks[api][part.type] as ((part: Part) => Written) | undefined;
+    return block ?? (writer?.(part) || []);
   });
 
 /** A conversation that fits an API, as it is written there. */
@@ -138,7 +145,8 @@ const isResult = ({ type }: Part) => type === 'tool_result';
 function toMessages(api: Api, parts: readonly Part[]): Block[] {
   const content = parts.filter((part) => !isResult(part));
   const results = write(api, parts.filter(isResult));
-  return content.length === 0 ? results : [...results, { role: 'user', content: write(api, content) }];
+  if (content.length === 0 && results.length > 0) return results;
+  return [...results, { role: 'user', content: write(api, content) }];
 }
 
 /** All of a turn as one message, with fields of its own. */

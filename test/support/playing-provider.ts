@@ -26,6 +26,12 @@ const endStream = (response: ServerResponse) => void response.end();
 export const toServerSentEvent = ([name, data]: PlayedAnswer['events'][number]): string =>
   `${name && `event: ${name}\r\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\r\n\r\n`;
 
+/** The answer with this event before and behind each of its own. */
+export const withEvent = (answer: PlayedAnswer, ...event: PlayedAnswer['events'][number]): PlayedAnswer => ({
+  ...answer,
+  events: [event, ...answer.events.flatMap((own): PlayedAnswer['events'] => [own, event])],
+});
+
 /**
  * Adapters of a server that gives the answer that is set, in the format of each, and keeps the last request's body.
  * `setup` is the one of `providerSetups` that stands for its provider, if it is not the first.

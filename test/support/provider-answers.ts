@@ -100,6 +100,40 @@ export const converseUsed = (index: number, toolUseId: string, name: string, ...
   ['contentBlockStop', { contentBlockIndex: index }],
 ];
 
+type Called = readonly [id: string, name: string, ...pieces: string[]];
+const inputOf = (pieces: string[]): Block => JSON.parse(pieces.join('') || '{}');
+
+/** An answer of Claude with a text in these pieces, and behind it calls whose arguments come in pieces, too. */
+export const saying = {
+  anthropic: (texts: string[], stopReason: string, ...calls: Called[]) =>
+    anthropic({
+      blocks: [
+        { type: 'text', text: texts.join('') },
+        ...calls.map(([id, name, ...pieces]) => ({ type: 'tool_use', id, name, input: inputOf(pieces) })),
+      ],
+      pieces: [
+        started(0, { type: 'text', text: '' }),
+        ...deltas(0, ...texts.map((text) => ({ type: 'text_delta', text }))),
+        ...calls.flatMap((call, place) => used(place + 1, ...call)),
+      ],
+      stopReason,
+    }),
+  bedrock: (texts: string[], stopReason: string, ...calls: Called[]) =>
+    bedrock({
+      blocks: [
+        { text: texts.join('') },
+        ...calls.map(([toolUseId, name, ...pieces]) => ({
+          toolUse: { toolUseId, name, input: inputOf(pieces) },
+        })),
+      ],
+      pieces: [
+        ...converseDeltas(0, ...texts.map((text) => ({ text }))),
+        ...calls.flatMap((call, place) => converseUsed(place + 1, ...call)),
+      ],
+      stopReason,
+    }),
+};
+
 const usageMetadata = {
   ...{ promptTokenCount: 15, candidatesTokenCount: 4, thoughtsTokenCount: 3 },
   cachedContentTokenCount: 4,
@@ -127,13 +161,7 @@ export function vertexai(
 /** An answer of each provider with this text alone, that ends as it says. */
 export const plain: Record<ProviderId, (stopReason?: string) => PlayedAnswer> = {
   openai: (reason = 'stop') => openai({ content: '{}' }, [{ content: '{}' }], reason),
-  anthropic: (stopReason = 'end_turn') =>
-    anthropic({
-      blocks: [{ type: 'text', text: '{}' }],
-      pieces: [started(0, { type: 'text', text: '' }), ...deltas(0, { type: 'text_delta', text: '{}' })],
-      stopReason,
-    }),
-  bedrock: (stopReason = 'end_turn') =>
-    bedrock({ blocks: [{ text: '{}' }], pieces: converseDeltas(0, { text: '{}' }), stopReason }),
+  anthropic: (reason = 'end_turn') => saying.anthropic(['{}'], reason),
+  bedrock: (reason = 'end_turn') => saying.bedrock(['{}'], reason),
   vertexai: (reason) => vertexai([[{ text: '{}' }]], reason),
 };

@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { CallParameters } from '../../../dev/simulator/wire-format.js';
-import type { ProviderId } from '../../../shared/contracts/contract.js';
-import type { ImageType, Part, StoredImage } from '../../../shared/conversation.js';
+import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
+import {
+  type ImageType,
+  type Part,
+  partsOf,
+  type StoredImage,
+  type Turn,
+} from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
+import { call, hello, opaque, result, said, skipped, turn, write, written } from '../../support/apis.js';
 
 /** A request that a test can bend before it sends it. */
 export interface TestRequest {
@@ -14,19 +21,11 @@ export interface TestRequest {
 
 type Schema = Record<string, unknown>;
 
-/** A part that the tests send: an image has its bytes. */
-export type SaidPart = Exclude<Part, { type: 'image' }> | StoredImage;
-
-interface SaidTurn {
-  role: string;
-  content: string | readonly SaidPart[];
-}
-
 /** A request in our words, which every provider can be asked. */
 export interface Asked {
   model?: string;
   stream?: boolean;
-  turns?: readonly SaidTurn[];
+  turns?: readonly Turn[];
   tools?: CallParameters['tools'];
   choice?: 'required' | { name: string };
   isParallel?: false;
@@ -35,13 +34,17 @@ export interface Asked {
   effort?: string;
 }
 
+/** The formats of requests; OpenAI has two. */
+export type Wire = ProviderId | 'responses';
+export const wires: readonly Wire[] = [...providerIds, 'responses'];
+
 /** The same request in the words of each provider, as its SDK sends it; of one user turn if none is given. */
-export function requestOf(provider: ProviderId, asked: Asked = {}): TestRequest {
-  const { model = 'sim-echo', stream = false, turns = [{ role: 'user', content: 'Hello' }], ...rest } = asked;
+export function requestOf(wire: Wire, asked: Asked = {}): TestRequest {
+  const { model = 'sim-echo', stream = false, turns = [hello], ...rest } = asked;
   const spoken = turns.filter(({ role }) => role !== 'system');
   const [system] = turns.filter(({ role }) => role === 'system').map(({ content }) => content as string);
-  const body = bodies[provider]({ ...rest, turns: spoken, system });
-  const { path, headers, ...named } = heads[provider](model, stream);
+  const body = bodies[wire]({ ...rest, turns: spoken, system });
+  const { path, headers, ...named } = heads[wire](model, stream);
   return { method: 'POST', path, headers, body: givenFields({ ...named.body, ...body }) };
 }
 
@@ -64,11 +67,16 @@ const signature = `AWS4-HMAC-SHA256 Credential=AK/20260101/us-east-1/bedrock/aws
 
 type Head = Pick<TestRequest, 'path' | 'headers'> & { body?: object };
 
-const heads: Record<ProviderId, (model: string, stream: boolean) => Head> = {
+const heads: Record<Wire, (model: string, stream: boolean) => Head> = {
   openai: (model, stream) => ({
     path: '/v1/chat/completions',
     headers: { ...json, authorization: 'Bearer key' },
     body: { model, stream },
+  }),
+  responses: (model, stream) => ({
+    path: '/v1/responses',
+    headers: { ...json, authorization: 'Bearer key' },
+    body: { model, stream, store: false },
   }),
   anthropic: (model, stream) => ({
     path: '/v1/messages',
@@ -85,14 +93,11 @@ const heads: Record<ProviderId, (model: string, stream: boolean) => Head> = {
   }),
 };
 
-type Body = Omit<Asked, 'model' | 'stream'> & { turns: readonly SaidTurn[]; system: string | undefined };
+type Body = Omit<Asked, 'model' | 'stream'> & { turns: readonly Turn[]; system: string | undefined };
 
-const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
+const bodies: Record<Wire, (asked: Body) => Record<string, unknown>> = {
   openai: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
-    messages: [
-      ...(system === undefined ? [] : [{ role: 'system', content: system }]),
-      ...turns.flatMap(messagesOf),
-    ],
+    messages: [...systemMessage(system), ...written('chat', turns)],
     tools: tools?.map((tool) => ({ type: 'function', function: tool })),
     tool_choice: typeof choice === 'object' ? { type: 'function', function: choice } : choice,
     parallel_tool_calls: isParallel,
@@ -101,11 +106,17 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
     },
     reasoning_effort: effort,
   }),
+  responses: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
+    input: [...systemMessage(system), ...written('responses', turns)],
+    tools: tools?.map((tool) => ({ type: 'function', parameters: null, strict: false, ...tool })),
+    tool_choice: typeof choice === 'object' ? { type: 'function', ...choice } : choice,
+    parallel_tool_calls: isParallel,
+    text: format && { format: { type: 'json_schema', name: 'f', strict: true, schema: format } },
+    reasoning: effort && { effort },
+  }),
   anthropic: ({ system, turns, tools, choice, isParallel, format, effort }) => ({
     system,
-    messages: turns.map(({ role, content }) => {
-      return { role, content: typeof content === 'string' ? content : content.flatMap(anthropicBlocks) };
-    }),
+    messages: written('anthropic', turns),
     tools: tools?.map(({ parameters, ...tool }) => ({ ...tool, input_schema: parameters ?? noArguments })),
     tool_choice: choice && {
       ...(typeof choice === 'object' ? { type: 'tool', ...choice } : { type: 'any' }),
@@ -118,7 +129,7 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
   }),
   bedrock: ({ system, turns, tools, choice, format, effort }) => ({
     system: system === undefined ? undefined : [{ text: system }],
-    messages: turns.map((turn) => ({ role: turn.role, content: partsIn(turn).flatMap(bedrockBlocks) })),
+    messages: written('bedrock', turns),
     toolConfig: (tools || choice) && {
       tools: tools?.map(({ parameters, ...tool }) => {
         return { toolSpec: { ...tool, inputSchema: { json: parameters ?? noArguments } } };
@@ -137,7 +148,7 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
     systemInstruction: system === undefined ? undefined : { parts: [{ text: system }] },
     contents: turns.map((turn) => ({
       role: turn.role === 'assistant' ? 'model' : turn.role,
-      parts: partsIn(turn).flatMap((part, index, parts) => vertexParts(part, parts[index - 1])),
+      parts: partsOf(turn).flatMap((part, index, parts) => vertexParts(part, parts[index - 1])),
     })),
     tools: tools && [
       {
@@ -159,63 +170,17 @@ const bodies: Record<ProviderId, (asked: Body) => Record<string, unknown>> = {
   }),
 };
 
+const systemMessage = (system: string | undefined) =>
+  system === undefined ? [] : [{ role: 'system', content: system }];
+
 const noArguments = { type: 'object', properties: {} };
 
-const partsIn = ({ content }: SaidTurn): readonly SaidPart[] =>
-  typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-
-function messagesOf({ role, content }: SaidTurn): object[] {
-  if (typeof content === 'string') return [{ role, content }];
-  const results = content
-    .filter((part) => part.type === 'tool_result')
-    .map((part) => ({ role: 'tool', tool_call_id: part.callId, content: part.content }));
-  if (role === 'assistant') {
-    const text = content.map((part) => (part.type === 'text' ? part.text : '')).join('');
-    const calls = content
-      .filter((part) => part.type === 'tool_call')
-      .map(({ id, name, arguments: args }) => {
-        return { id, type: 'function', function: { name, arguments: args } };
-      });
-    return [{ role, content: text || null, ...(calls.length > 0 && { tool_calls: calls }) }];
-  }
-  const said = content.flatMap((part): object[] => {
-    if (part.type === 'text') return [part];
-    if (part.type !== 'image') return [];
-    return [{ type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.data}` } }];
-  });
-  return said.length > 0 || results.length === 0 ? [...results, { role, content: said }] : results;
-}
-
-function anthropicBlocks(part: SaidPart): object[] {
-  if (part.type === 'text') return [part];
-  if (part.type === 'opaque') return JSON.parse(part.data);
-  if (part.type === 'tool_result')
-    return [{ type: 'tool_result', tool_use_id: part.callId, content: part.content }];
-  if (part.type === 'tool_call')
-    return [{ type: 'tool_use', id: part.id, name: part.name, input: JSON.parse(part.arguments) }];
-  return [{ type: 'image', source: { type: 'base64', media_type: part.mediaType, data: part.data } }];
-}
-
-function bedrockBlocks(part: SaidPart): object[] {
-  if (part.type === 'text') return [{ text: part.text }];
-  if (part.type === 'opaque')
-    return (JSON.parse(part.data) as object[]).map((reasoningContent) => ({ reasoningContent }));
-  if (part.type === 'tool_result')
-    return [{ toolResult: { toolUseId: part.callId, content: [{ text: part.content }] } }];
-  if (part.type === 'tool_call')
-    return [{ toolUse: { toolUseId: part.id, name: part.name, input: JSON.parse(part.arguments) } }];
-  return [{ image: { format: part.mediaType.slice('image/'.length), source: { bytes: part.data } } }];
-}
-
 /** The parts of a part; a call has the signature before it. All calls in these tests are of the tool `weather`. */
-function vertexParts(part: SaidPart, before: SaidPart | undefined): object[] {
-  if (part.type === 'text') return [{ text: part.text }];
-  if (part.type === 'opaque') return [];
-  if (part.type === 'tool_result')
-    return [{ functionResponse: { name: 'weather', response: { output: part.content } } }];
-  if (part.type === 'image') return [{ inlineData: { mimeType: part.mediaType, data: part.data } }];
-  const thoughtSignature = before?.type === 'opaque' ? before.data : 'skip_thought_signature_validator';
-  return [{ functionCall: { name: part.name, args: JSON.parse(part.arguments) }, thoughtSignature }];
+function vertexParts(part: Part, before: Part | undefined): object[] {
+  if (part.type === 'tool_result') return write('vertexai', [{ ...part, callId: 'weather' }]);
+  if (part.type !== 'tool_call') return write('vertexai', [part]);
+  const thoughtSignature = before?.type === 'opaque' ? before.data : skipped;
+  return write('vertexai', [part]).map((own) => ({ ...own, thoughtSignature }));
 }
 
 /** The schema of an object with a city and days, as strict tools and formats have it. */
@@ -238,23 +203,13 @@ export function everything(provider: ProviderId) {
   const data = opaqueData[provider];
   // Vertex AI's calls have no ids.
   const callId = provider === 'vertexai' ? 'call_1' : 'c1';
-  const call: Part = { type: 'tool_call', id: callId, name: 'weather', arguments: '{"city":"Rom","days":2}' };
+  const thinking = data === undefined ? [] : [opaque(provider, data, null)];
   const turns = [
-    { role: 'system', content: 'Be brief.' },
-    {
-      role: 'user',
-      content: [{ type: 'text', text: 'See' }, imageOf('image/png', 'iVBORw0KGgoAAAANSUhEUg==')],
-    },
-    {
-      role: 'assistant',
-      content: [
-        { type: 'text', text: 'I look.' },
-        ...(data === undefined ? [] : [{ type: 'opaque', provider, data } as const]),
-        call,
-      ],
-    },
-    { role: 'user', content: [{ type: 'tool_result', callId, content: '{"sun":1}' }] },
-  ] as const satisfies SaidTurn[];
+    turn('system', 'Be brief.'),
+    turn('user', [said('See'), imageOf('image/png', 'iVBORw0KGgoAAAANSUhEUg==')]),
+    turn('assistant', [said('I look.'), ...thinking, call(callId, 'weather', '{"city":"Rom","days":2}')]),
+    turn('user', [result(callId, '{"sun":1}')]),
+  ];
   const isStrict = provider !== 'vertexai' && { strict: true };
   return {
     turns,

@@ -1,30 +1,39 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
-import { city, everything, requestOf, type SaidPart, send, type TestRequest } from './requests.js';
+import { call, result, talk } from '../../support/apis.js';
+import { city, everything, requestOf, send, type TestRequest, type Wire, wires } from './requests.js';
 import { broken, ownRules, refusals, schemas } from './rules.js';
 
 const simulator = await startSimulator({ port: 0 });
 afterAll(() => simulator.close());
 
-const errorShapes: Record<ProviderId, object> = {
+const errorShapes: Record<Wire, object> = {
+  responses: { error: { type: 'invalid_request_error', message: expect.any(String) } },
   openai: { error: { type: 'invalid_request_error', message: expect.any(String) } },
   anthropic: { type: 'error', error: { type: 'invalid_request_error' }, request_id: expect.any(String) },
   bedrock: { message: expect.any(String) },
   vertexai: { error: { code: 400, status: 'INVALID_ARGUMENT', message: expect.any(String) } },
 };
 
+const providerOf = (wire: Wire): ProviderId => (wire === 'responses' ? 'openai' : wire);
+
 /** Expects the provider's 400 that begins with a place, or has these words; without them, a reply. */
-async function expectAnswer(provider: ProviderId, request: TestRequest, words?: string): Promise<void> {
+async function expectAnswer(wire: Wire, request: TestRequest, words?: string): Promise<void> {
   const response = await send(simulator.url, request);
   const text = await response.text();
-  if (words === undefined) return expect([response.status, text]).toEqual([200, text]);
+  if (words === undefined) {
+    expect([response.status, text]).toEqual([200, text]);
+    return expect(text.includes('"status":"completed"')).toBe(wire === 'responses');
+  }
   expect(text.replaceAll('\\"', '"')).toContain(words);
   expect(response.status).toBe(400);
-  expect(JSON.parse(text)).toMatchObject(errorShapes[provider]);
-  if (provider === 'bedrock')
+  expect(JSON.parse(text)).toMatchObject(errorShapes[wire]);
+  if (wire === 'bedrock')
     expect(response.headers.get('x-amzn-errortype')).toMatch(/^(Validation|Serialization)Exception$/);
-  expect(simulator.calls.list().at(-1)).toMatchObject({ provider, status: 400, turns: undefined });
+  expect(simulator.calls.list().at(-1)).toMatchObject({
+    ...{ provider: providerOf(wire), status: 400, turns: undefined },
+  });
 }
 
 const bend = (provider: ProviderId, change: object): TestRequest => {
@@ -43,8 +52,11 @@ describe('a request that breaks a rule -> is refused at its place by each provid
   });
 
   it.each(rows)('it %s', async (rule = '', ...words) => {
-    for (const [index, provider] of providerIds.entries())
-      await expectAnswer(provider, requestOf(provider, broken[rule]), words[index] || undefined);
+    for (const [index, wire] of wires.entries()) {
+      const place = words[index] || undefined;
+      const named = wire === 'responses' && place ? `"param":"${place}"` : place;
+      await expectAnswer(wire, requestOf(wire, broken[rule]), named);
+    }
   });
 
   it.each(schemas)('the schema of its format is not %j', async (format, claude, openai) => {
@@ -61,9 +73,9 @@ describe('a request that breaks a rule -> is refused at its place by each provid
   });
 });
 
-it.each(providerIds)('a request with everything that %s takes -> is read in our words', async (provider) => {
-  const asked = everything(provider);
-  await expectAnswer(provider, requestOf(provider, asked));
+it.each(wires)('a request with everything that %s takes -> is read in our words', async (wire) => {
+  const asked = everything(providerOf(wire));
+  await expectAnswer(wire, requestOf(wire, asked));
   const { turns, parameters } = simulator.calls.list().at(-1) ?? {};
   expect(turns).toEqual(asked.turns);
   expect(parameters).toMatchObject({
@@ -74,19 +86,11 @@ it.each(providerIds)('a request with everything that %s takes -> is read in our 
 });
 
 it('results that follow one another at openai -> are read as one turn', async () => {
-  const turns = [
-    { role: 'user', content: 'Hello' },
-    {
-      role: 'assistant',
-      content: ['a', 'b'].map(
-        (id): SaidPart => ({ type: 'tool_call', id, name: 'weather', arguments: '{}' }),
-      ),
-    },
-    {
-      role: 'user',
-      content: ['a', 'b'].map((callId): SaidPart => ({ type: 'tool_result', callId, content: callId })),
-    },
-  ];
+  const ids = ['a', 'b'];
+  const turns = talk(
+    ids.map((id) => call(id)),
+    ids.map((id) => result(id)),
+  );
   await expectAnswer('openai', requestOf('openai', { turns }));
   expect(simulator.calls.list().at(-1)?.turns).toEqual(turns);
 });

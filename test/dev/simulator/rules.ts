@@ -1,20 +1,11 @@
 import type { ProviderId } from '../../../shared/contracts/contract.js';
-import type { ToolCallPart, ToolResultPart } from '../../../shared/conversation.js';
-import { type Asked, imageOf, type SaidPart } from './requests.js';
+import type { Part } from '../../../shared/conversation.js';
+import { call, hello, result, said, talk, turn } from '../../support/apis.js';
+import { type Asked, imageOf } from './requests.js';
 
-const user = (...content: SaidPart[]) => ({ role: 'user', content });
-const hello = { role: 'user', content: 'Hello' };
-const hi = { role: 'assistant', content: 'Hi!' };
-const system = { role: 'system', content: 'Be brief.' };
-const text = (said: string): SaidPart => ({ type: 'text', text: said });
-const called = (facts: Partial<ToolCallPart> = {}) => ({
-  role: 'assistant',
-  content: [{ type: 'tool_call', id: 'c1', name: 'weather', arguments: '{}', ...facts } as const],
-});
-const result = (facts: Partial<ToolResultPart> = {}): SaidPart => ({
-  ...{ type: 'tool_result', callId: 'c1', content: '1' },
-  ...facts,
-});
+const user = (...content: Part[]) => turn('user', content);
+const [hi, called, answer] = [turn('assistant', 'Hi!'), turn('assistant', [call('c1')]), result('c1')];
+const system = turn('system', 'Be brief.');
 const object = { type: 'object', properties: { city: { type: 'string' } } };
 const closed = { type: 'object', additionalProperties: false };
 const weather = { name: 'weather', parameters: object };
@@ -23,9 +14,9 @@ const longId = 'c.'.repeat(33);
 /** Rules in our words: what a request is not like that breaks it. */
 export const broken: Record<string, Asked> = {
   'has turns': { turns: [] },
-  'has a text in each turn': { turns: [{ role: 'user', content: '' }] },
-  'has no blank text': { turns: [user(text(' \n'))] },
-  'has no empty system text': { turns: [{ role: 'system', content: '' }, hello] },
+  'has a text in each turn': { turns: [turn('user', '')] },
+  'has no blank text': { turns: [user(said(' \n'))] },
+  'has no empty system text': { turns: [turn('system', ''), hello] },
   'has parts in each turn': { turns: [user()] },
   'begins with the user': { turns: [hi, hello] },
   alternates: { turns: [hello, hello] },
@@ -38,49 +29,52 @@ export const broken: Record<string, Asked> = {
   'closes strict tools': { tools: [{ ...weather, strict: true }] },
   'chooses among tools': { choice: 'required' },
   'chooses an offered tool': { tools: [weather], choice: { name: 'b' } },
-  'has the tools of its calls': { turns: [hello, called(), user(result())] },
-  'has a result of each call': { tools: [weather], turns: [hello, called(), hello] },
-  'has a call for each result': { tools: [weather], turns: [user(result())] },
-  'has one result of a call': { tools: [weather], turns: [hello, called(), user(result(), result())] },
-  'has results first': { tools: [weather], turns: [hello, called(), user(text('See'), result())] },
-  'has results alone': { tools: [weather], turns: [hello, called(), user(result(), text('See'))] },
+  'has the tools of its calls': { turns: talk([call('c1')], [answer]) },
+  'has a result of each call': { tools: [weather], turns: [hello, called, hello] },
+  'has a call for each result': { tools: [weather], turns: [user(answer)] },
+  'has one result of a call': { tools: [weather], turns: [hello, called, user(answer, answer)] },
+  'has results first': { tools: [weather], turns: [hello, called, user(said('See'), answer)] },
+  'has results alone': { tools: [weather], turns: [hello, called, user(answer, said('See'))] },
   'has ids by a pattern': {
-    ...{ tools: [weather], turns: [hello, called({ id: longId }), user(result({ callId: longId }))] },
+    ...{ tools: [weather], turns: [hello, turn('assistant', [call(longId)]), user(result(longId))] },
   },
   'has images': { turns: [user(imageOf('image/png', 'bm8gaW1hZ2U='))] },
   'has images of their type': { turns: [user(imageOf('image/gif', png))] },
   'has small images': { turns: [user(imageOf('image/png', png + 'A'.repeat(10 * 1024 * 1024)))] },
 };
 
-/** The place that each provider refuses in a request that breaks such a rule; those that take it have none. */
+/**
+ * The place that each format refuses in a request that breaks such a rule; those that take it have none. Of Responses
+ * it is the whole parameter.
+ */
 export const refusals = `
-rule                        | openai           | anthropic             | bedrock            | vertexai
-has turns                   | messages         | messages              | messages           | contents
-has a text in each turn     |                  | messages              | messages           | contents
-has no blank text           |                  | messages              | messages           |
-has no empty system text    |                  | messages              | messages           | contents
-has parts in each turn      |                  | messages              | messages           | contents
-begins with the user        |                  | messages.0            | messages           |
-alternates                  |                  |                       | messages           | contents
-ends with the user          |                  | messages              | messages           | contents
-names tools by a pattern    | function.name    | tools.0.custom.name   | 0.toolSpec.name    | 0].name
-has no two tools of a name  |                  | tools.1.custom.name   |                    | 1].name
-describes tools in words    |                  |                       | description        |
-has objects as arguments    | parameters       | 0.custom.input_schema | inputSchema.json   | 0].parameters
-has no choice at their root |                  | 0.custom.input_schema | inputSchema.json   |
-closes strict tools         | parameters       | 0.custom.input_schema | inputSchema.json   |
-chooses among tools         | tool_choice      | tool_choice           |                    |
-chooses an offered tool     | tool_choice      | tool_choice           |                    | wed_function_names
-has the tools of its calls  |                  |                       | toolConfig         |
-has a result of each call   | messages         | messages.1.content.0  | 1.content.0        | 1].parts[0]
-has a call for each result  | messages         | messages.0.content.0  | 0.content.0        | 0].parts[0]
-has one result of a call    | messages         | messages.2.content.1  | 2.content.1        | 2].parts[1]
-has results first           |                  | messages.1.content.0  | 1.content.0        | 1].parts[0]
-has results alone           |                  |                       |                    | 2].parts[1]
-has ids by a pattern        | messages         | messages.1.content.0  | 1.content.0        |
-has images                  | messages         | messages.0.content.0  |                    | 0].parts[0]
-has images of their type    |                  | messages.0.content.0  |                    | 0].parts[0]
-has small images            |                  | messages.0.content.0  | 0.content.0        |
+rule                        | openai        | anthropic             | bedrock          | vertexai           | responses
+has turns                   | messages      | messages              | messages         | contents           | input
+has a text in each turn     |               | messages              | messages         | contents           |
+has no blank text           |               | messages              | messages         |                    |
+has no empty system text    |               | messages              | messages         | contents           |
+has parts in each turn      |               | messages              | messages         | contents           |
+begins with the user        |               | messages.0            | messages         |                    |
+alternates                  |               |                       | messages         | contents           |
+ends with the user          |               | messages              | messages         | contents           |
+names tools by a pattern    | function.name | tools.0.custom.name   | 0.toolSpec.name  | 0].name            | tools[0].name
+has no two tools of a name  |               | tools.1.custom.name   |                  | 1].name            |
+describes tools in words    |               |                       | description      |                    |
+has objects as arguments    | parameters    | 0.custom.input_schema | inputSchema.json | 0].parameters      | tools[0].parameters
+has no choice at their root |               | 0.custom.input_schema | inputSchema.json |                    |
+closes strict tools         | parameters    | 0.custom.input_schema | inputSchema.json |                    | tools[0].parameters
+chooses among tools         | tool_choice   | tool_choice           |                  |                    | tool_choice
+chooses an offered tool     | tool_choice   | tool_choice           |                  | wed_function_names | tool_choice
+has the tools of its calls  |               |                       | toolConfig       |                    |
+has a result of each call   | messages      | messages.1.content.0  | 1.content.0      | 1].parts[0]        | input
+has a call for each result  | messages      | messages.0.content.0  | 0.content.0      | 0].parts[0]        | input
+has one result of a call    | messages      | messages.2.content.1  | 2.content.1      | 2].parts[1]        | input
+has results first           |               | messages.1.content.0  | 1.content.0      | 1].parts[0]        |
+has results alone           |               |                       |                  | 2].parts[1]        |
+has ids by a pattern        | messages      | messages.1.content.0  | 1.content.0      |                    | input
+has images                  | messages      | messages.0.content.0  |                  | 0].parts[0]        | input
+has images of their type    |               | messages.0.content.0  |                  | 0].parts[0]        |
+has small images            |               | messages.0.content.0  | 0.content.0      |                    |
 `;
 
 const list = { type: 'array', items: { type: 'string' } };
@@ -105,9 +99,13 @@ export const schemas: [schema: Record<string, unknown>, claude?: string, openai?
 const contents = (...list: [role: string, ...parts: object[]][]) => ({
   contents: list.map(([role, ...parts]) => ({ role, parts })),
 });
-const call = { functionCall: { name: 'weather', args: {} } };
+const functionCall = { functionCall: { name: 'weather', args: {} } };
 const answered = (name: string) =>
-  contents(['user', { text: 'a' }], ['model', call], ['user', { functionResponse: { name, response: {} } }]);
+  contents(
+    ['user', { text: 'a' }],
+    ['model', functionCall],
+    ['user', { functionResponse: { name, response: {} } }],
+  );
 const declared = (parameters: object) => ({
   tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: parameters }] }],
 });

@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
+import type { Turn } from '../../../shared/conversation.js';
+import { hello, raw, result, talk } from '../../support/apis.js';
 import { type Asked, city, requestOf, send } from './requests.js';
 
 const simulator = await startSimulator({ port: 0 });
@@ -99,32 +101,22 @@ it('a call whose arguments come at once -> is named before, and has signs of lif
 
 describe('thinking that is bound', () => {
   const system = 'Be brief.';
-  const hello: Json = { role: 'user', content: 'Hello' };
-  const results: Json = { role: 'user', content: [{ type: 'tool_result', tool_use_id: '', content: '1' }] };
   const tools = [{ name: 'weather', input_schema: city }];
 
   /** A block as a client sends it back. */
   const sent = ({ citations: _, caller: __, ...block }: Block): Block => block;
 
-  async function reply(messages: Json[], more: Json = {}) {
-    const answer = await askWhole('anthropic', { model: 'sim-bound' }, { system, tools, messages, ...more });
+  async function reply(turns: Turn[], more: Json = {}) {
+    const answer = await askWhole('anthropic', { model: 'sim-bound', turns }, { system, tools, ...more });
     return { content: answer.content?.map(sent) as Block[], words: answer.error?.message as string };
   }
 
   /** Two loops: the blocks of both replies, and a conversation that has been changed. */
   async function loop(model = 'sim-bound') {
     const { content: first } = await reply([hello], { model });
-    const call = first.at(-1);
-    const result = [{ ...(results.content as Json[])[0], tool_use_id: call?.id }];
-    const then = [hello, { role: 'assistant', content: first }, { ...results, content: result }];
-    const { content: second } = await reply(then, { model });
-    const again = (blocks: Block[]) => [
-      hello,
-      { role: 'assistant', content: blocks },
-      { ...results, content: result },
-      { role: 'assistant', content: second },
-      { role: 'user', content: 'More' },
-    ];
+    const results = [result(String(first.at(-1)?.id), '1')];
+    const { content: second } = await reply(talk(first.map(raw), results), { model });
+    const again = (blocks: Block[]) => talk(blocks.map(raw), results, second.map(raw), 'More');
     return { first, second, again };
   }
 
@@ -178,24 +170,15 @@ describe('thinking that is bound', () => {
     expect(blocks.map((block) => Object.keys(block)[0])).toEqual([
       ...['reasoningContent', 'text', 'reasoningContent', 'toolUse'],
     ]);
-    const messages = [
-      { role: 'user', content: [{ text: 'Hello' }] },
-      { role: 'assistant', content: blocks.slice(0, 2) },
-      { role: 'user', content: [{ text: 'More' }] },
-    ];
-    expect((await askWhole('bedrock', { model: 'sim-bound' }, { messages })).message).toContain(
-      'bound to a diff',
-    );
-    expect((await askWhole('bedrock', { model: 'sim-plain' }, { messages })).message).toContain(
-      'reasoningContent',
-    );
+    const turns = talk(blocks.slice(0, 2).map(raw), 'More');
+    const wordsOf = async (model: string) => (await askWhole('bedrock', { model, turns })).message;
+    expect(await wordsOf('sim-bound')).toContain('bound to a diff');
+    expect(await wordsOf('sim-plain')).toContain('reasoningContent');
   });
 });
 
 describe('what a call marks to be cached', () => {
-  const more = {
-    turns: [1, 2, 3].map((n) => ({ role: n === 2 ? 'assistant' : 'user', content: `Turn ${n}` })),
-  };
+  const more = { turns: talk('Hi', 'Go on') };
 
   it('at anthropic -> is written first, and read by the next call that begins with it', async () => {
     const usage = async (turns: Asked['turns'] = []) =>
@@ -220,7 +203,7 @@ describe('what a call marks to be cached', () => {
 
 describe('a reply of vertexai', () => {
   it('in parts -> ends each with a token for the next, and its limit counts over all of them', async () => {
-    const asked = { model: 'sim-continues-2', turns: [{ role: 'user', content: 'Hello' }] };
+    const asked = { model: 'sim-continues-2' };
     const parts: [string, string][] = [];
     const askParts = async (more: Json) => {
       const [candidate] = (await askWhole('vertexai', asked, more)).candidates;
@@ -269,11 +252,10 @@ describe('a server that speaks Chat Completions', () => {
   it('as DeepSeek -> refuses calls without what it thought before them', async () => {
     const asked = { model: 'sim-foreign-deepseek', tools: [weather] };
     const { choices } = await askWhole('openai', asked);
-    const { role, content, tool_calls, reasoning_content } = choices[0].message;
+    const { content, tool_calls, reasoning_content } = choices[0].message;
     const next = (kept: Json) => {
-      const said = { role, content, tool_calls, ...kept };
-      const result = { role: 'tool', tool_call_id: tool_calls[0].id, content: '1' };
-      return askWhole('openai', asked, { messages: [{ role: 'user', content: 'Hello' }, said, result] });
+      const turns = talk([raw({ content, tool_calls, ...kept })], [result(tool_calls[0].id, '1')]);
+      return askWhole('openai', { ...asked, turns });
     };
     expect((await next({ reasoning_content })).error).toBeUndefined();
     expect((await next({})).error.message).toContain('must be passed back to the API.');

@@ -3,15 +3,19 @@ import { OpenAI } from 'openai';
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { chatCompletions } from '../../../workers/providers/openai/chat-completions.js';
-import { type PlayedAnswer, startPlaying, toServerSentEvent } from '../../support/playing-provider.js';
+import {
+  type PlayedAnswer,
+  startPlaying,
+  toServerSentEvent,
+  withEvent,
+} from '../../support/playing-provider.js';
 import {
   anthropic,
   bedrock,
   converseUsed,
-  deltas,
   openai,
   plain,
-  started,
+  saying,
   usage,
   vertexai,
 } from '../../support/provider-answers.js';
@@ -23,36 +27,36 @@ const { play } = await startPlaying();
 const stream = true;
 
 const hello = openai({ content: 'Hello' }, [{ content: 'Hel' }, { content: 'lo' }], 'stop');
-const helloAnthropic = anthropic({
-  blocks: [{ type: 'text', text: 'Hello' }],
-  pieces: [
-    started(0, { type: 'text', text: '' }),
-    ...deltas(0, ...['Hel', 'lo'].map((text) => ({ type: 'text_delta', text }))),
-  ],
-  stopReason: 'end_turn',
-});
-
+const helloAnthropic = saying.anthropic(['Hel', 'lo'], 'end_turn');
 const helloVertexAi = vertexai([[{ text: 'Hello' }]]);
 
 /** The events of Anthropic's answer with other fields in the one that says why it ends. */
 const endingAs = ({ events }: PlayedAnswer, fields: object): PlayedAnswer['events'] =>
   events.map(([name, data]) => [name, name === 'message_delta' ? { ...Object(data), ...fields } : data]);
 
-/** The answer with this event before and behind each of its own. */
-const withEvent = (answer: PlayedAnswer, ...event: PlayedAnswer['events'][number]): PlayedAnswer => ({
-  ...answer,
-  events: [event, ...answer.events.flatMap((own): PlayedAnswer['events'] => [own, event])],
-});
-
 describe('an event without a part of the reply', () => {
+  const passedOver = {
+    openai: [
+      ...['null', '', ' ', '{}', '{"choices":null}', '{"choices":[]}', '{"choices":[null]}'],
+      ...['{"choices":[{}]}', '{"choices":[{"delta":null,"finish_reason":null}]}'],
+      ...['{"type":"keepalive"}', '{"usage":null}'],
+      '{"choices":[{"delta":{"content":null,"tool_calls":null}}],"usage":{}}',
+    ],
+    anthropic: [
+      ...['null', '', '{}', '{"type":"ping"}', '{"type":"content_block_delta","index":0,"delta":null}'],
+      ...['{"type":"vendor_event","vendor":1}', '{"type":"content_block_start","content_block":null}'],
+      '{"type":"content_block_start","index":5,"content_block":{"type":"text","text":null}}',
+      '{"type":"content_block_delta","index":5,"delta":{"type":"text_delta","text":null,"signature":null}}',
+      '{"type":"content_block_delta","index":5,"delta":{"type":"thinking_delta","thinking":null}}',
+    ],
+  };
   it.each([
-    ...['null', '', ' ', '{}', '{"choices":null}', '{"choices":[]}', '{"choices":[null]}'],
-    ...['{"choices":[{}]}', '{"choices":[{"delta":null,"finish_reason":null}]}'],
-    ...['{"type":"keepalive"}', '{"usage":null}'],
-    '{"choices":[{"delta":{"content":null,"tool_calls":null}}],"usage":{}}',
-  ])('that is %j, from OpenAI’s side -> is passed over', async (data) => {
-    const reply = await play('openai', withEvent(hello, '', data), { stream });
-    expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
+    ...passedOver.openai.map((data) => ['openai', data, withEvent(hello, '', data)] as const),
+    ...passedOver.anthropic.map(
+      (data) => ['anthropic', data, withEvent(helloAnthropic, 'ping', data)] as const,
+    ),
+  ])('from the side of %s that is %j -> is passed over', async (provider, _, answer) => {
+    expect(await play(provider, answer, { stream })).toMatchObject({ text: 'Hello', reason: 'stop', usage });
   });
 
   it('that has token counts alone, without choices -> they count', async () => {
@@ -60,17 +64,6 @@ describe('an event without a part of the reply', () => {
     const counts = ended.map(([name, data]): [string, object] => [name, { usage: Object(data).usage }]);
     const reply = await play('openai', { whole: '', events: [...said, ...counts] }, { stream });
     expect(reply).toMatchObject({ text: 'Hello', usage });
-  });
-
-  it.each([
-    ...['null', '', '{}', '{"type":"ping"}', '{"type":"content_block_delta","index":0,"delta":null}'],
-    ...['{"type":"vendor_event","vendor":1}', '{"type":"content_block_start","content_block":null}'],
-    '{"type":"content_block_start","index":5,"content_block":{"type":"text","text":null}}',
-    '{"type":"content_block_delta","index":5,"delta":{"type":"text_delta","text":null,"signature":null}}',
-    '{"type":"content_block_delta","index":5,"delta":{"type":"thinking_delta","thinking":null}}',
-  ])('that is %j, from Anthropic’s side -> is passed over', async (data) => {
-    const reply = await play('anthropic', withEvent(helloAnthropic, 'ping', data), { stream });
-    expect(reply).toMatchObject({ text: 'Hello', reason: 'stop', usage });
   });
 
   it.each<[ProviderId, string, PlayedAnswer]>([

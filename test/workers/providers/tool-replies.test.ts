@@ -1,19 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
-import {
-  anthropic,
-  bedrock,
-  converseDeltas,
-  converseUsed,
-  deltas,
-  openai,
-  plain,
-  started,
-  usage,
-  used,
-  vertexai,
-} from '../../support/provider-answers.js';
+import { openai, plain, saying, usage, vertexai } from '../../support/provider-answers.js';
 import { replyModes } from '../../support/providers.js';
 
 const { play } = await startPlaying();
@@ -26,12 +14,8 @@ const wireCall = (id: string, name = 'weather', text = json) => ({
   function: { name, arguments: text },
 });
 const toolCall = (index: number, piece: object, id?: string) => ({ index, id, function: piece });
-const use = (id: string, name = 'weather', input: object = { city: 'Bern' }) => ({
-  ...{ type: 'tool_use', id, name, input },
-});
-const toolUse = (toolUseId: string, name = 'weather', input: object = { city: 'Bern' }) => ({
-  toolUse: { toolUseId, name, input },
-});
+/** The two calls, with the pieces of their arguments. */
+const called = [['a', 'weather', '', '{"city"', ':"Bern"}'] as const, ['b', 'clock'] as const];
 const callA = ['a', 'weather', json, undefined];
 const callB = ['b', 'clock', '{}', undefined];
 const both = { text: 'Look:', reason: 'stop', calls: [callA, callB] };
@@ -63,28 +47,13 @@ const answers: Answer[] = [
   [
     'anthropic',
     'calls behind a text',
-    anthropic({
-      blocks: [{ type: 'text', text: 'Look:' }, use('a'), use('b', 'clock', {})],
-      pieces: [
-        started(0, { type: 'text', text: '' }),
-        ...deltas(0, { type: 'text_delta', text: 'Look:' }),
-        ...used(1, 'a', 'weather', '', '{"city"', ':"Bern"}'),
-        ...used(2, 'b', 'clock'),
-      ],
-    }),
+    saying.anthropic(['Look:'], 'tool_use', ...called),
     { ...both, usage: { ...usage, cacheWriteTokens: 2, reasoningTokens: 3 } },
   ],
   [
     'bedrock',
     'calls behind a text',
-    bedrock({
-      blocks: [{ text: 'Look:' }, toolUse('a'), toolUse('b', 'clock', {})],
-      pieces: [
-        ...converseDeltas(0, { text: 'Look:' }),
-        ...converseUsed(1, 'a', 'weather', '', '{"city"', ':"Bern"}'),
-        ...converseUsed(2, 'b', 'clock'),
-      ],
-    }),
+    saying.bedrock(['Look:'], 'tool_use', ...called),
     { ...both, usage: { ...usage, cacheWriteTokens: 2 } },
   ],
   [

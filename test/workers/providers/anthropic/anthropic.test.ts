@@ -9,6 +9,7 @@ import {
   converseUsed,
   deltas,
   reasoning as reasoningBlocks,
+  saying,
   started,
   used,
 } from '../../../support/provider-answers.js';
@@ -32,11 +33,7 @@ const silent = anthropic({
   pieces: [started(0, thought), ['content_block_stop', { index: 0 }]],
   stopReason: 'refusal',
 });
-const speaking = anthropic({
-  blocks: [{ type: 'text', text: 'Well' }],
-  pieces: [started(0, { type: 'text', text: '' }), ...deltas(0, { type: 'text_delta', text: 'Well' })],
-  stopReason: 'refusal',
-});
+const speaking = saying.anthropic(['Well'], 'refusal');
 
 const blank = { type: 'thinking', thinking: '', signature: 'bm9uZQ==' };
 const use = (id: string) => ({ type: 'tool_use', id, name: 'look', input: {} });

@@ -10,8 +10,15 @@ import {
   refusesCredentials,
 } from '../../../../workers/providers/errors/error-classification.js';
 
-const classify = (...[facts, nowMs]: [Parameters<typeof classifyError>[1], number?]) =>
-  classifyError(new Error('x'), facts, nowMs);
+type Facts = Parameters<typeof classifyError>[1];
+const classify = (facts: Facts, nowMs?: number) => classifyError(new Error('x'), facts, nowMs);
+/** A detail of Google's errors. */
+const detail = (type: string, fields: object) => ({
+  ...{ '@type': `type.googleapis.com/google.rpc.${type}` },
+  ...fields,
+});
+const retryInfo = (retryDelay: unknown) => detail('RetryInfo', { retryDelay });
+const quota = (violations: unknown) => detail('QuotaFailure', { violations });
 
 describe('an answer is classified by its status and words', () => {
   it.each<[FailureCode, statuses: (number | undefined)[], word?: string]>([
@@ -57,10 +64,6 @@ describe('an answer is classified by its status and words', () => {
 
 describe('the time to wait', () => {
   const nowMs = Date.parse('2026-11-20T12:00:00Z');
-  const retryInfo = (retryDelay: unknown) => ({
-    '@type': 'type.googleapis.com/google.rpc.RetryInfo',
-    retryDelay,
-  });
 
   it.each<[headers: Record<string, string>, details: unknown, ms: number | undefined]>([
     [{ 'retry-after': '3' }, undefined, 3000],
@@ -93,7 +96,16 @@ describe('the text of a refusal', () => {
   const behind = 'The model returned the following errors:';
   const noTools =
     "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
-  /** A row: the meaning, the parameter that the provider names, and its text. The part that is kept stands in «». */
+  const codes = new Map<string, FailureCode>([
+    ['too long', 'context_length_exceeded'],
+    ['blocked', 'content_blocked'],
+    ['spent', 'provider_error'],
+    ['failed', 'provider_error'],
+  ]);
+  /**
+   * A row: the meaning, with the status if that is not 400, the parameter that the provider names, and its text. The
+   * part that is kept stands in «».
+   */
   const texts = `
     Too long, in the words of Anthropic, Bedrock (Claude, Llama, Nova, Cohere), Vertex AI, vLLM, SGLang, llama.cpp,
     Text Generation Inference, xAI, OpenAI, Groq, OpenRouter, Mistral, LM Studio, Copilot, MiniMax, Kimi and Ollama:
@@ -239,64 +251,45 @@ describe('the text of a refusal', () => {
                       |                  | Please look again at the messages.
                       |                  | Unknown name "secret" at 'tools.0.custom.input_schema'
                       |                  | See https://a.example/ at tools.0.custom.input_schema: no
-                      |                  | secret.tools.0.custom.input_schema: no`;
+                      |                  | secret.tools.0.custom.input_schema: no
+    What counts behind a 403, too, and what counts for no error that is the provider's:
+    cache 403         |                  | You invoked an unsupported model or your request did not allow prompt caching.
+    blocked 403       |                  | Your chosen model requires moderation and your input was flagged
+    403               |                  | You may not use this model
+    failed 500        |                  | prompt is too long
+    failed 500        |                  | Output blocked by content filtering policy`;
 
   it.each(
     texts
       .split('\n')
       .filter((row) => row.includes('|'))
       .map((row) => row.split('|').map((cell) => cell.trim().replace('↵', '\n'))),
-  )('says %j, with the parameter %j: %s', (says = '', param = '', text = '') => {
+  )('says %j, with the parameter %j: %s', (meaning = '', param = '', text = '') => {
+    const [, says = '', digits = '400'] = /^(.*?) ?(\d+)?$/.exec(meaning) ?? [];
+    const status = Number(digits);
     const [, kept] = /«(.*)»/.exec(param + text) ?? [];
     const [given, named] = [text, param].map((marked) => marked.replace(/[«»]/g, ''));
-    const failure = classify({ status: 400, param: named, text: given });
+    const failure = classify({ status, param: named, text: given });
     const { refusal, place } = failure.cause as ProviderCallError;
-    const codes = {
-      'too long': 'context_length_exceeded',
-      blocked: 'content_blocked',
-      spent: 'provider_error',
-    };
-    const code = codes[says as keyof typeof codes];
+    const code = codes.get(says);
     expect([failure.code, [refusal ?? []].flat().join(' ')]).toEqual(
       code ? [code, ''] : ['provider_rejected', says],
     );
     expect(failure.facts.contextTokens ?? place).toBe(says === 'too long' && kept ? Number(kept) : kept);
     expect(describeFailure(failure)).toMatchObject({ code: failure.code, place });
-    expect(providerErrorOf(failure)).toEqual({ status: 400, type: 'Error', ...(place && { place }) });
+    expect(providerErrorOf(failure)).toEqual({ status, type: 'Error', ...(place && { place }) });
     expect(JSON.stringify(failure)).not.toMatch(/secret|this model|prompt|inputs?\b/);
   });
 
   it('has the code of OpenAI for reasoning that it cannot read -> that is enough, whatever the text', () => {
-    const failure = classify({
-      status: 400,
-      words: ['invalid_encrypted_content'],
-      param: 'input',
-      text: 'no',
-    });
-    expect(failure.cause).toMatchObject({ refusal: 'signatures' });
+    const words = ['invalid_encrypted_content'];
+    const { cause } = classify({ status: 400, words, param: 'input', text: 'no' });
+    expect(cause).toMatchObject({ refusal: 'signatures' });
   });
 
   it.each([429, 403, 500, undefined])('counts only behind a 400: %s', (status) => {
     const failure = classify({ status, param: 'temperature', text: 'prompt is too long' });
     expect(failure.cause).toMatchObject({ refusal: undefined, place: undefined });
-  });
-
-  it('of a cache counts behind a 403, too', () => {
-    const text = 'You invoked an unsupported model or your request did not allow prompt caching.';
-    expect(classify({ status: 403, text }).cause).toMatchObject({ refusal: 'cache' });
-  });
-
-  it('of OpenRouter’s moderation counts behind a 403', () => {
-    const text = 'Your chosen model requires moderation and your input was flagged';
-    const codes = [text, 'You may not use this model'].map(
-      (said) => classify({ status: 403, text: said }).code,
-    );
-    expect(codes).toEqual(['content_blocked', 'provider_rejected']);
-  });
-
-  it('counts for no error that is the provider’s', () => {
-    for (const text of ['prompt is too long', 'Output blocked by content filtering policy'])
-      expect(classify({ status: 500, text }).code).toBe('provider_error');
   });
 
   it('has the limit behind a code, too', () => {
@@ -318,10 +311,8 @@ describe('the cause', () => {
   it('a connection that has not come about in time, at any of its addresses -> is of the account', () => {
     const cause = Object.assign(new Error('x'), { code: 'ETIMEDOUT' });
     const error = Object.assign(new Error('x', { cause }), { code: 'UND_ERR_CONNECT_TIMEOUT' });
-    expect(callErrorOf(classifyError(error, {}))).toMatchObject({
-      isUnreachable: true,
-      concernsAccount: true,
-    });
+    const unreachable = { isUnreachable: true, concernsAccount: true };
+    expect(callErrorOf(classifyError(error, {}))).toMatchObject(unreachable);
   });
 
   // Behind a 200 the SDK's error has the code of the body, too.
@@ -330,20 +321,18 @@ describe('the cause', () => {
     [500, {}],
     [undefined, { code: 'ENOTFOUND' }],
   ])('an answer with %s that tells of a connection of its own -> can be reached', (status, own) => {
-    const { cause } = classifyError(Object.assign(new Error('x'), own), {
-      status,
-      words: ['ENOTFOUND', 'fetch_error'],
-    });
+    const words = ['ENOTFOUND', 'fetch_error'];
+    const { cause } = classifyError(Object.assign(new Error('x'), own), { status, words });
     const { isUnreachable, concernsAccount, word } = cause as ProviderCallError;
     expect([isUnreachable, concernsAccount, word]).toEqual([false, false, 'fetch_error']);
   });
 });
 
 describe('an error of the account', () => {
-  const causeOf = (...facts: Parameters<typeof classifyError>[1][]) =>
+  const causeOf = (...facts: Facts[]) =>
     callErrorOf(classifyError(new Error('x'), Object.assign({}, ...facts)));
 
-  it.each<[given: Parameters<typeof classifyError>[1], isOfModel: boolean]>([
+  it.each<[given: Facts, isOfModel: boolean]>([
     [{ status: 401, text: 'Incorrect API key provided: sk-x.' }, false],
     [{ status: 401, text: 'Not authorized for gpt-x.' }, true],
     [{ status: 401, param: 'model' }, true],
@@ -355,6 +344,14 @@ describe('an error of the account', () => {
     expect(cause?.concernsAccount).toBe(!isOfModel && (facts.status === 401 || facts.words !== undefined));
     expect(JSON.stringify(cause)).not.toContain('gpt-x');
   });
+
+  /** The call is not made again here, but another provider may be asked. */
+  function expectNoRetry(facts: Facts, cause: object): void {
+    const failure = classify(facts);
+    expect(failure).toMatchObject({ code: 'provider_error', retryable: false, cause });
+    expect(failure.facts.retryAfterMs).toBeUndefined();
+    expect(isMendable({ ...failure, provider: 'openai' })).toBe(true);
+  }
 
   it.each<[status: number | undefined, ...words: string[]]>([
     [429, 'insufficient_quota'],
@@ -369,32 +366,18 @@ describe('an error of the account', () => {
     [200, 'organization_spend_limit_exceeded'],
     [429, 'organization_usage_limit_exceeded'],
     [402, 'billing_error'],
-  ])(
-    '%s %s -> the credit is spent: not retried here, and another provider may be asked',
-    (status, ...words) => {
-      const header = () => '3';
-      const failure = classifyError(new Error('x'), { status, words, header });
-      expect(failure).toMatchObject({ code: 'provider_error', retryable: false });
-      expect([failure.facts.retryAfterMs, callErrorOf(failure)?.isOutOfCredit]).toEqual([undefined, true]);
-      expect(isMendable({ ...failure, provider: 'openai' })).toBe(true);
-    },
-  );
+  ])('%s %s -> the credit is spent: not retried here, and another may be asked', (status, ...words) => {
+    expectNoRetry({ status, words, header: () => '3' }, { isOutOfCredit: true });
+  });
 
-  it.each<[string, Parameters<typeof classifyError>[1]]>([
+  it.each<[string, Facts]>([
     ['a 402', { status: 402, header: () => '3' }],
     ['a 402 with a number as its code', { status: 402, words: ['402'], text: 'needs more credits' }],
     ['a text', { status: 400, words: ['invalid_request_error'], text: 'Your credit balance is too low' }],
     ['a text in a stream', { words: ['invalid_request_error'], text: 'Your credit balance is too low' }],
-  ])(
-    '%s says that credit is spent -> maybe: not retried here, and another provider may be asked',
-    (_, facts) => {
-      const failure = classify(facts);
-      expect(failure).toMatchObject({ code: 'provider_error', retryable: false });
-      expect(failure.facts.retryAfterMs).toBeUndefined();
-      expect(callErrorOf(failure)).toMatchObject({ isOutOfCredit: false, seemsOutOfCredit: true });
-      expect(isMendable({ ...failure, provider: 'openai' })).toBe(true);
-    },
-  );
+  ])('%s says that credit is spent -> maybe: not retried here, and another may be asked', (_, facts) => {
+    expectNoRetry(facts, { isOutOfCredit: false, seemsOutOfCredit: true });
+  });
 
   it.each<[number, string, text: string]>([
     [429, 'rate_limit_exceeded', 'Your credit balance is too low: insufficient_quota'],
@@ -407,19 +390,12 @@ describe('an error of the account', () => {
 });
 
 describe("a quota of Google's", () => {
-  const quota = (violations: unknown) => ({
-    '@type': 'type.googleapis.com/google.rpc.QuotaFailure',
-    violations,
-  });
-  const info = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '36s' };
-  const ofDay = quota([
-    { quotaId: 'TokensPerMinute' },
-    { quotaId: 'GenerateRequestsPerDayPerProjectPerModel' },
-  ]);
+  const quotaIds = ['TokensPerMinute', 'GenerateRequestsPerDayPerProjectPerModel'];
+  const ofDay = quota(quotaIds.map((quotaId) => ({ quotaId })));
 
   it.each<[status: number, details: unknown, retryable: boolean, waitMs?: number]>([
     [429, [ofDay], false, 300_000],
-    [429, [ofDay, info], true, 36_000],
+    [429, [ofDay, retryInfo('36s')], true, 36_000],
     [429, [quota([{ quotaId: 'GenerateRequestsPerMinute' }])], true],
     [429, [quota([null, 'PerDay', { quotaId: ['no'] }, {}])], true],
     [429, [quota('PerDay'), quota(null)], true],
@@ -432,19 +408,16 @@ describe("a quota of Google's", () => {
 
 it('Google’s details that are nested as deep as their body allows -> as without them', () => {
   const deep: unknown = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
-  const quota = { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId: deep }] };
-  for (const details of [[quota], [{ '@type': deep }], deep])
-    expect(classify({ status: 429, details })).toMatchObject({
-      code: 'provider_rate_limited',
-      retryable: true,
-    });
+  const limited = { code: 'provider_rate_limited', retryable: true };
+  for (const details of [[quota([{ quotaId: deep }])], [{ '@type': deep }], deep])
+    expect(classify({ status: 429, details })).toMatchObject(limited);
   const details = [{ fieldViolations: [{ field: deep }] }];
   expect(classify({ status: 400, details })).toMatchObject({ code: 'provider_rejected' });
 });
 
 describe('the advice to operators', () => {
   const profile = 'name an inference profile in place of the model';
-  it.each<[facts: Parameters<typeof classifyError>[1], advice: string | undefined]>([
+  it.each<[facts: Facts, advice: string | undefined]>([
     [{ text: 'Invocation of model ID a.b-v1:0 with on-demand throughput isn’t supported. Retry' }, profile],
     [{ text: "The provided model doesn't support on-demand throughput." }, profile],
     [{ text: 'Unknown tool "on-demand throughput"' }, undefined],

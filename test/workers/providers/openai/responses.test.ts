@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { piecesOf } from '../../../../shared/protocol/parts.js';
 import { heldTimeouts } from '../../../support/held-timeouts.js';
-import { type PlayedAnswer, startPlaying } from '../../../support/playing-provider.js';
+import { type PlayedAnswer, startPlaying, withEvent } from '../../../support/playing-provider.js';
 import { replyModes } from '../../../support/providers.js';
 import type { ProviderCommand } from '../../../support/replies.js';
 
@@ -81,12 +81,32 @@ const reasoned = (index: number): Events => [
   done(index, reasoning),
 ];
 
+/** The events of an item that comes in pieces of three characters; one of a kind that is new has no pieces. */
+function streamed(item: Item, index: number): Events {
+  const [{ text } = { text: item.arguments }] = [item.content ?? []].flat() as Item[];
+  const pieces = String(text).match(/.{1,3}/gs) ?? [];
+  const { phase } = item;
+  switch (item.type) {
+    case 'message':
+      return said(index, pieces, phase ? { phase } : {});
+    case 'function_call':
+      return called(index, item, '', ...pieces);
+    case 'reasoning':
+      return reasoned(index);
+    default:
+      return [added(index, item), done(index, item)];
+  }
+}
+
+/** A response with these items, in pieces where it is a stream. */
+const replied = (items: Item[], end?: Item) => response(items, items.flatMap(streamed), end);
+
 /** The fields of a response that was cut. */
 const cut = (reason?: string) => ({
   ...{ status: 'incomplete', incomplete_details: reason === undefined ? null : { reason } },
 });
 
-const hello = response([message('Hello')], said(0, ['Hel', 'lo']));
+const hello = replied([message('Hello')]);
 const parameters = { tools: [{ name: 'f' }, { name: 'g' }] };
 
 describe.each(replyModes)('a $mode reply', ({ stream }) => {
@@ -94,14 +114,7 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
     ['a text', hello, { text: 'Hello', reason: 'stop', model: 'm-1', usage }],
     [
       'calls behind a text, one without arguments',
-      response(
-        [message('Look:'), call('a', 'f', '{"x":1}'), call('b', 'g', '')],
-        [
-          ...said(0, ['Look:']),
-          ...called(1, call('a', 'f', '{"x":1}'), '', '{"x"', ':1}'),
-          ...called(2, call('b', 'g', '')),
-        ],
-      ),
+      replied([message('Look:'), call('a', 'f', '{"x":1}'), call('b', 'g', '')]),
       {
         ...{ text: 'Look:', reason: 'stop' },
         calls: [
@@ -117,34 +130,23 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
     ],
     [
       'a cut at the limit of tokens, within a call',
-      response(
-        [message('Look:'), call('a', 'f', '{"x"', 'incomplete')],
-        [...said(0, ['Look:']), ...called(1, call('a', 'f', '{"x"', 'incomplete'), '{"x"')],
-        cut('max_output_tokens'),
-      ),
+      replied([message('Look:'), call('a', 'f', '{"x"', 'incomplete')], cut('max_output_tokens')),
       { text: 'Look:', reason: 'length', calls: [['a', 'f', '{"x"', undefined]], usage },
     ],
     [
       'a cut for a reason that is new',
-      response([message('Hel')], said(0, ['Hel']), cut('max_messages')),
+      replied([message('Hel')], cut('max_messages')),
       { text: 'Hel', reason: 'length' },
     ],
-    [
-      'a cut without a reason',
-      response([message('Hel')], said(0, ['Hel']), cut()),
-      { text: 'Hel', reason: 'length' },
-    ],
+    ['a cut without a reason', replied([message('Hel')], cut()), { text: 'Hel', reason: 'length' }],
     [
       'reasoning alone that has used up the tokens',
-      response([reasoning], reasoned(0), cut('max_output_tokens')),
+      replied([reasoning], cut('max_output_tokens')),
       { text: '', reason: 'length', usage },
     ],
     [
       'items of kinds that are new',
-      response(
-        [{ type: 'compaction', encrypted_content: 'x' }, message('Hello')],
-        [added(0, { type: 'compaction' }), done(0, { type: 'compaction' }), ...said(1, ['Hello'])],
-      ),
+      replied([{ type: 'compaction', encrypted_content: 'x' }, message('Hello')]),
       { text: 'Hello', reason: 'stop' },
     ],
   ])('with %s -> is read', async (_, answer, gives) => {
@@ -152,30 +154,22 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
   });
 
   it('without a word of its tokens -> has none', async () => {
-    const answer = response([message('Hello')], said(0, ['Hello']), { usage: null });
+    const answer = replied([message('Hello')], { usage: null });
     expect(await play(answer, { stream })).not.toHaveProperty('usage');
   });
 
   it('with a text to stop at -> ends before it, although the API has no such parameter', async () => {
-    const answer = response([message('one END two')], said(0, ['one E', 'ND two']));
+    const answer = replied([message('one END two')]);
     const reply = await play(answer, { stream, parameters: { stop: ['END'] } });
     expect([reply.text, reply.reason, reply.usage]).toEqual(['one ', 'stop', stream ? undefined : usage]);
     expect(JSON.parse(sent())).not.toHaveProperty('stop');
   });
 
   it.each<[given: string, PlayedAnswer, word: string]>([
-    ['nothing', response([], []), 'blank'],
-    ['a message without a text', response([message('')], said(0, [])), 'blank'],
-    [
-      'a tool that was not offered',
-      response([call('a', 'h', '{}')], called(0, call('a', 'h', '{}'), '{}')),
-      'unknown_tool',
-    ],
-    [
-      'a status that is no end',
-      response([message('Hi')], said(0, ['Hi']), { status: 'cancelled' }),
-      'unfinished',
-    ],
+    ['nothing', replied([]), 'blank'],
+    ['a message without a text', replied([message('')]), 'blank'],
+    ['a tool that was not offered', replied([call('a', 'h', '{}')]), 'unknown_tool'],
+    ['a status that is no end', replied([message('Hi')], { status: 'cancelled' }), 'unfinished'],
   ])('with %s -> is none', async (_, answer, word) => {
     const broken = play(answer, { stream, parameters });
     await expect(broken).rejects.toMatchObject({ code: 'provider_error', cause: { word } });
@@ -195,7 +189,7 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
     async (gives, codes) => {
       for (const code of codes) {
         const error = { code, message: 'secret' };
-        const failed = response([], [], { status: 'failed', error });
+        const failed = replied([], { status: 'failed', error });
         const flat = {
           whole: failed.whole,
           events: [event('error', { ...error, type: 'error', param: null })],
@@ -211,19 +205,12 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
   );
 
   it('that failed without a word about why -> is a provider_error, and may be asked for again', async () => {
-    const failed = play(response([], [], { status: 'failed' }), { stream });
+    const failed = play(replied([], { status: 'failed' }), { stream });
     await expect(failed).rejects.toMatchObject({ code: 'provider_error', retryable: true });
   });
 
-  const two = response(
-    [reasoning, message('Look:', { phase: 'commentary' }), call('a', 'f', '{}'), message('And?')],
-    [
-      ...reasoned(0),
-      ...said(1, ['Look:'], { phase: 'commentary' }),
-      ...called(2, call('a', 'f', '{}'), '{}'),
-      ...said(3, ['And?']),
-    ],
-  );
+  const commentary = message('Look:', { phase: 'commentary' });
+  const two = replied([reasoning, commentary, call('a', 'f', '{}'), message('And?')]);
   const own = { kind: 'opaque', provider: 'openai', model: 'm' };
   const kept = [
     { ...own, role: 'block', data: JSON.stringify(block) },
@@ -246,24 +233,19 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
 
 describe('a stream', () => {
   const stream = true;
-  const withEvent = (...alive: Events[number]): PlayedAnswer => ({
-    ...hello,
-    events: [alive, ...hello.events.flatMap((each): Events => [each, alive])],
-  });
-
   it.each([
     ...['null', '', '{}', '{"type":"keepalive","sequence_number":3}'],
     '{"type":"response.queued","response":{}}',
     ...['{"type":"response.new.delta","delta":{"x":1}}', '{"type":"response.audio.delta","delta":7}'],
   ])('with %s between its events -> is read as if it were not there', async (data) => {
-    const { text, usage: counted } = await play(withEvent('', data), { stream });
+    const { text, usage: counted } = await play(withEvent(hello, '', data), { stream });
     expect([text, counted]).toEqual(['Hello', usage]);
   });
 
   it.each(['7', '"x"', '[]', '<html>', '{"type":"response.output_text.delta","delta":7}'])(
     'with %s between its events -> fails: a part may be lost',
     async (data) => {
-      const broken = play(withEvent('', data), { stream });
+      const broken = play(withEvent(hello, '', data), { stream });
       await expect(broken).rejects.toMatchObject({ code: 'provider_error', retryable: true });
     },
   );
@@ -331,13 +313,6 @@ describe.each(replyModes)('the messages of a $mode reply', ({ stream }) => {
   const final = message('Bonn.', { phase: 'final_answer' });
   const json = message('{"a":1}', { phase: 'final_answer' });
   const format = { type: 'json_object' as const };
-  const streamedAs = (items: Item[]): Events =>
-    items.flatMap((each, index) =>
-      each.type === 'message'
-        ? said(index, [...String(Object(each).content[0].text)], givenPhase(each))
-        : called(index, each, String(each.arguments)),
-    );
-  const givenPhase = ({ phase }: Item): Item => (phase ? { phase } : {});
   const twice = call('a', 'f', '{"x":1}');
 
   it.each<[given: string, items: Item[], asked: Partial<ProviderCommand>, text: string, calls: number]>([
@@ -351,9 +326,8 @@ describe.each(replyModes)('the messages of a $mode reply', ({ stream }) => {
     ['one call twice', [twice, twice, message('So.')], {}, 'So.', 1],
     ['two calls with one id', [twice, call('a', 'f', '{"x":2}')], {}, '', 2],
   ])('are %j -> each counts once, apart', async (_, items, asked, text, calls) => {
-    const answer = response(items, streamedAs(items));
     const own = { parameters: { ...parameters, ...asked.parameters } };
-    const reply = await play(answer, { stream, ...asked, ...own });
+    const reply = await play(replied(items), { stream, ...asked, ...own });
     expect([reply.text, reply.calls.length]).toEqual([text, calls]);
     if (stream && calls === 0) expect(reply.deltas.join('')).toBe(text);
   });

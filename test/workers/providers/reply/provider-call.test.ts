@@ -20,14 +20,17 @@ interface CallOptions {
   onDelta?: OnDelta;
   onBegin?: () => void;
   withTimeout?: NonNullable<ProviderRequest['withTimeout']>;
+  blankAllowedFor?: 'stop'[];
+  stops?: string[];
 }
-const call = (parts: Parts, { signal = idle, onDelta, ...hooks }: CallOptions = {}) =>
+const call = (parts: Parts, { signal = idle, onDelta, stops, ...hooks }: CallOptions = {}) =>
   callProvider(
     {
       provider: 'anthropic',
       request: { ...asked, signal, ...hooks },
       parts,
       readError: () => ({ status: 500 }),
+      stops,
     },
     onDelta,
   );
@@ -40,9 +43,10 @@ async function read(...parts: ReplyPart[]) {
   return { ...reply, deltas };
 }
 
+const usage = { inputTokens: 1, outputTokens: 2 };
+
 describe('callProvider', () => {
   it('passes each piece on, and returns the whole', async () => {
-    const usage = { inputTokens: 1, outputTokens: 2 };
     expect(
       await read({ text: 'a' }, { text: ' ' }, { text: 'b', reason: 'stop', model: 'm', usage }),
     ).toEqual({ text: 'a b', deltas: ['a', ' ', 'b'], reason: 'stop', model: 'm', usage });
@@ -160,10 +164,18 @@ describe('callProvider', () => {
 });
 
 describe('a reply whose provider has said why it ends', () => {
-  const usage = { inputTokens: 1, outputTokens: 2 };
   const complete: ReplyPart[] = [{ text: 'a' }, { reason: 'stop' }];
   const whole = { text: 'a', reason: 'stop', model };
-  const forever = () => new Promise<never>(() => {});
+  /** The reply to a call that its signal ends for this reason, once it is complete. */
+  const endedFor = (reason: Error) => {
+    const controller = new AbortController();
+    const parts: Parts = async function* () {
+      yield* complete;
+      controller.abort(reason);
+      await new Promise<never>(() => {});
+    };
+    return call(parts, controller);
+  };
 
   /** A call whose answer grows as the test says, with the clock of its wait. */
   function answer() {
@@ -240,48 +252,29 @@ describe('a reply whose provider has said why it ends', () => {
   it.each(['timeout', 'provider_timeout', 'internal'] as const)(
     'then meets the end of its time with %s -> is given',
     async (code) => {
-      const controller = new AbortController();
-      const parts: Parts = async function* () {
-        yield* complete;
-        controller.abort(new Failure(code));
-        await forever();
-      };
-      expect(await call(parts, { signal: controller.signal })).toEqual(whole);
+      expect(await endedFor(new Failure(code))).toEqual(whole);
     },
   );
 
   it('is wanted no more -> ends with the reason for that', async () => {
-    const controller = new AbortController();
     const reason = new Error('cancelled');
-    const parts: Parts = async function* () {
-      yield* complete;
-      controller.abort(reason);
-      await forever();
-    };
-    await expect(call(parts, { signal: controller.signal })).rejects.toBe(reason);
+    await expect(endedFor(reason)).rejects.toBe(reason);
   });
 });
 
 describe('a reply whose provider does not know the texts to stop at', () => {
-  const stopAt = (stops: string[], ...parts: ReplyPart[]) => {
+  const stopAt = async (stops: string[], ...parts: ReplyPart[]) => {
     const deltas: string[] = [];
-    const pulled: ReplyPart[] = [];
-    async function* give() {
-      for (const part of parts) {
-        pulled.push(part);
-        yield part;
-      }
-    }
-    const request = { ...asked, signal: idle, blankAllowedFor: ['stop' as const] };
-    const readError = () => ({ status: 500 });
-    const call = { provider: 'openai', request, parts: give, readError, stops } as const;
-    const reply = callProvider(call, (text) => void deltas.push(text));
-    return reply.then(({ text, reason, usage }) => ({ text, reason, usage, deltas, pulled: pulled.length }));
+    const left = [...parts];
+    const pull: Parts = async function* () {
+      while (left[0]) yield left.shift() as ReplyPart;
+    };
+    const onDelta = (text: string) => void deltas.push(text);
+    const { text, reason, usage } = await call(pull, { stops, onDelta, blankAllowedFor: ['stop'] });
+    return { text, reason, usage, deltas, pulled: parts.length - left.length };
   };
   const called = { call: { key: 0, id: 'c', name: 'f', arguments: '{"a":"END"}' } };
-  const end: ReplyPart = { reason: 'length', isWhole: true, usage: { inputTokens: 1, outputTokens: 2 } };
-  const usage = { inputTokens: 1, outputTokens: 2 };
-
+  const end: ReplyPart = { reason: 'length', isWhole: true, usage };
   it.each<[given: string, parts: ReplyPart[], gives: object]>([
     [
       'one comes in pieces -> it ends before it, and no more of it is read',
