@@ -44,16 +44,13 @@ const at = (host: string, query: string) =>
 
 const { log } = createRecordingLog();
 
+const open = (url: string) =>
+  openDatabase({ url, poolSize: 1, log, ...generousLimits, checkMs: generousLimits.answerMs });
+
 /** Whether the connection is encrypted that a client makes, or what it fails with. */
 const clients: Record<string, (url: string) => Promise<unknown>> = {
   async blog(url) {
-    const database = openDatabase({
-      url,
-      poolSize: 1,
-      log,
-      ...generousLimits,
-      checkMs: generousLimits.answerMs,
-    });
+    const database = open(url);
     try {
       const { database: found } = await database.check();
       return found.status === 'ok' ? await newestIsEncrypted() : found.detail;
@@ -127,13 +124,7 @@ describe('openDatabase', () => {
     onTestFinished(() => void cutting.close());
     const { port } = cutting.address() as AddressInfo;
     const url = `postgres://127.0.0.1:${port}/x?sslmode=require`;
-    const database = openDatabase({
-      url,
-      poolSize: 1,
-      log,
-      ...generousLimits,
-      checkMs: generousLimits.answerMs,
-    });
+    const database = open(url);
     onTestFinished(() => database.close());
 
     const error = await database.run((db) => db.execute(sql`select 1`)).catch((reason: unknown) => reason);

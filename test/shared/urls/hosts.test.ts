@@ -34,27 +34,13 @@ describe('isPublicHost', () => {
     ...['100.64.0.1', '0.0.0.0', '198.18.0.1', '192.0.0.192', '224.0.0.1', '255.255.255.255'],
     ...['[::1]', '[::]', '[fe80::1]', '[fd00::1]', '[fc00::1]', '[ff02::1]', '[fec0::1]'],
     ...['[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::ffff:a9fe:a9fe]', '[::127.0.0.1]', '[64:ff9b::7f00:1]'],
-    ...[
-      '[2002:7f00:1::]',
-      '[2001:0:a00:1::]',
-      'localhost',
-      'LOCALHOST',
-      'localhost.',
-      'localhost..',
-      'redis',
-    ],
+    ...['[2002:7f00:1::]', '[2001:0:a00:1::]', 'redis'],
+    ...['localhost', 'LOCALHOST', 'localhost.', 'localhost..'],
     ...['kubernetes.default.svc', 'api.default.svc.cluster.local', 'metadata.google.internal', 'a.localhost'],
     ...['nas.lan', 'wiki.corp', 'printer.home.arpa', 'box.local.', 'box.intranet', 'a.private', 'x.home'],
     // A search domain completes these inside a cluster.
-    ...[
-      'vault.vault',
-      'kubernetes.default',
-      'x.consul',
-      'redis.cache.',
-      'a.b.backend',
-      'x.example',
-      'x.test',
-    ],
+    ...['vault.vault', 'kubernetes.default', 'x.consul', 'redis.cache.'],
+    ...['a.b.backend', 'x.example', 'x.test'],
   ])('%s -> is none', (host) => {
     expect(isPublicHost(hostOf(host))).toBe(false);
   });
