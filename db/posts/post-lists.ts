@@ -45,26 +45,29 @@ export const selectNewest = (db: Drizzle) =>
     .prepare('newest-posts');
 
 /**
- * Reads a list. Its query is prepared for each shape of the filter; a search, which has to be planned for its values,
- * is built anew.
+ * Reads a list. Drizzle builds its query once for each shape of the filter. PostgreSQL prepares it, too, but for a
+ * search, which it has to plan for its values: a query without a name is not prepared there.
  */
 export function listReader<Row>(select: (db: Drizzle, filter: PostFilter) => ListQuery<Row>) {
-  const prepared = buildOnce((db, filter: PostFilter) => select(db, filter).prepare('posts'), shapeOf);
-  return (statements: Statements, filter: PostFilter): Promise<Row[]> => {
-    const purpose = purposeOf(filter);
-    const build = purpose === 'search' ? select : prepared;
-    return statements.run((db) => build(db, filter).execute(valuesOf(filter)), purpose);
-  };
+  const build = buildOnce(
+    (db, filter: PostFilter) =>
+      select(db, filter).prepare(purposeOf(filter) === 'search' ? undefined : 'posts'),
+    shapeOf,
+  );
+  return (statements: Statements, filter: PostFilter): Promise<Row[]> =>
+    statements.run((db) => build(db, filter).execute(valuesOf(filter)), purposeOf(filter));
 }
 
 interface ListQuery<Row> {
-  execute(values: Record<string, unknown>): Promise<Row[]>;
-  prepare(name: string): { execute(values: Record<string, unknown>): Promise<Row[]> };
+  /** Drizzle's types ask for a name; its session (`postgres-js/session.js`) has PostgreSQL prepare what has one. */
+  prepare(name: string | undefined): { execute(values: Record<string, unknown>): Promise<Row[]> };
 }
 
-/** The shape of a filter without a tag or a search: one of at most 48. */
-const shapeOf = ({ drafts, status, after, before, author }: PostFilter): string =>
-  [drafts, status, after !== undefined, before !== undefined, author !== undefined].join();
+/** The shape of a filter: one of at most 192. */
+const shapeOf = ({ drafts, status, ...values }: PostFilter): string =>
+  [drafts, status, ...shapingValues.map((name) => values[name] !== undefined)].join();
+
+const shapingValues = ['after', 'before', 'tag', 'author', 'search'] as const;
 
 /** The values of a list's placeholders. */
 const valuesOf = ({ limit, after, before, tag, author, search }: PostFilter) => ({

@@ -185,6 +185,15 @@ describe('what is sent prepared', () => {
     const plan = await explain(statement && { ...statement, values: [] }, 'generic_plan');
     expect(indexesOf(plan)).toEqual([index]);
   });
+
+  it.each([{ tag: 'tag-7' }, { search: 'word4999' }])(
+    'is nothing that is planned for its values: %j',
+    async (filter) => {
+      const [{ text } = { text: '' }] = await sentBy(() => list(filter));
+      const prepared = await client`select from pg_prepared_statements where statement = ${text}`;
+      expect([text.length > 0, prepared.length]).toEqual([true, 0]);
+    },
+  );
 });
 
 describe('the writes', () => {
