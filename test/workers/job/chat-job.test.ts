@@ -183,9 +183,10 @@ describe('a job', () => {
   });
 
   const rejected = { kind: 'failed', code: 'provider_rejected', retryable: false };
+  const blocked = { kind: 'blocked', usage, queueMs: 10_000, providerMs: 0 };
   it.each<[string, Run, number, object]>([
     ['a reply that reached its limit', gives({ reason: 'length' }), 1, { kind: 'truncated', text: 'Hello' }],
-    ['a blocked one', gives({ reason: 'blocked' }), 1, { kind: 'blocked', queueMs: 10_000, providerMs: 0 }],
+    ['a blocked one', gives({ reason: 'blocked' }), 1, blocked],
     ['refused credentials', refuses(401), 1, { ...rejected, credentialsRefused: true }],
     ['a refused request', refuses(400), 1, { ...rejected, credentialsRefused: undefined }],
     ['failures', fails(broken), 2, { kind: 'failed', code: 'provider_error', retryable: true }],
