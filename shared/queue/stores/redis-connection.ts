@@ -2,8 +2,8 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { givenFields } from '../../json/json.js';
 import type { Log } from '../../runtime/log.js';
 import type { ClusteredRedis, RedisAddress, SingleRedis, WatchedRedis } from '../../urls/redis-url.js';
+import { PatientConnector, PatientSentinelConnector } from '../patches/connectors.js';
 import { writeOncePerTurn } from '../patches/redis-writes.js';
-import { PatientSentinelConnector } from '../patches/sentinel-connector.js';
 import type { PubSub } from '../queue-store.js';
 
 /** A connection to one server, to the master that the Sentinels name, or to the masters of a cluster. */
@@ -25,7 +25,7 @@ export function connectRedis(
   mode: OutageMode,
   { socketTimeout = maxSilenceMs }: { socketTimeout?: number } = {},
 ): RedisConnection {
-  const tuning = { ...tunings[mode], socketTimeout };
+  const tuning = { ...tunings[mode], ...connecting, socketTimeout };
   if (address.topology === 'cluster')
     return connectCluster(address, mode, tuning).on('+node', prepareSockets);
   const redis =
@@ -64,14 +64,16 @@ const tunings = {
   listening: { maxRetriesPerRequest: null, autoResubscribe: false },
 } as const satisfies Record<OutageMode, RedisOptions>;
 
-type Tuning = (typeof tunings)[OutageMode] & { readonly socketTimeout: number };
-
 /**
  * Reconnects and sends the command again when a replica answered. It was the master until now; or all connections to
  * the masters of a cluster have ended, so that ioredis tried any node: replicas run scripts instead of redirecting
  * them, and refuse to write.
  */
 const reconnectOnError = ({ message }: Error): false | 2 => (message.includes('READONLY') ? 2 : false);
+
+const connecting = { connectTimeout, reconnectOnError, Connector: PatientConnector };
+
+type Tuning = (typeof tunings)[OutageMode] & typeof connecting & { readonly socketTimeout: number };
 
 const optionsOf = (
   { credentials, tls, database }: SingleRedis | WatchedRedis,
@@ -84,8 +86,6 @@ const optionsOf = (
   enableOfflineQueue: mode !== 'fail-fast',
   db: database,
   retryStrategy,
-  reconnectOnError,
-  connectTimeout,
 });
 
 const connectSingle = (address: SingleRedis, mode: OutageMode, tuning: Tuning): Redis =>
@@ -124,8 +124,6 @@ const connectCluster = (
       ...credentials,
       ...(tls && { tls }),
       ...tuning,
-      reconnectOnError,
-      connectTimeout,
     },
     enableOfflineQueue: mode !== 'fail-fast',
     // With it connect() would never settle while a shard has no master, and a worker of BullMQ would wait for ever.
