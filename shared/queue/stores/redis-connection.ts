@@ -70,7 +70,6 @@ const tunings = {
  * them, and refuse to write.
  */
 const reconnectOnError = ({ message }: Error): false | 2 => (message.includes('READONLY') ? 2 : false);
-
 const connecting = { connectTimeout, reconnectOnError, Connector: PatientConnector };
 
 type Tuning = (typeof tunings)[OutageMode] & typeof connecting & { readonly socketTimeout: number };
