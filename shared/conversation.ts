@@ -55,9 +55,9 @@ export type OpaqueRole = (typeof opaqueRoles)[number];
 const opaque = z.object({
   type: z.literal('opaque'),
   provider: z.enum(providerIds),
-  /** JSON text of an object; without a model, of the blocks before a call, or of Vertex AI the bare signature. */
+  /** JSON text of an object. */
   data: z.string(),
-  /** The model that wrote it; absent in what earlier releases kept, which belongs to the call that follows it. */
+  /** The model that wrote it; absent where its client has not kept the name. */
   model: z.string().optional(),
   /** Absent means a block. */
   role: z.enum(opaqueRoles).optional(),

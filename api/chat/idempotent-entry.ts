@@ -126,7 +126,7 @@ export class IdempotentEntry {
       deadline,
       keptUntil: deadline + resultTtlMs,
       current: current.fallback || current.earlier ? current : undefined,
-      parts: command.written.v > writtenVersion || undefined,
+      parts: command.written.hasParts || undefined,
       changes: command.changes?.length ? [...command.changes] : undefined,
     };
     const answer = this.#reserveAnswer(command, chat);

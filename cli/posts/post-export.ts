@@ -50,7 +50,7 @@ export async function exportToFolder(
 /** Equal for names that are the same to some file systems; upper case first, because to them `ß` and `SS` are equal. */
 const fold = (path: string): string => path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
 
-/** Whether an import finds a post there, and no folder is named like a post's file; before 0.8 others were kept. */
+/** Whether an import finds a post there, and no folder is named like a post's file; an old database may have others. */
 const isImported = (path: string): boolean =>
   isPostPath(path) && posix.normalize(path) === path && !/^\/|\.(?:md|markdown)\//i.test(path);
 

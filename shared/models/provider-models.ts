@@ -41,14 +41,12 @@ interface Alternation {
   readonly partsReplies: boolean;
 }
 
-/** How blocks for the model alone that stand before a call travel with it, to clients and to 0.8. */
+/** How blocks for the model alone that stand before a call travel with it to clients. */
 interface Signatures {
   /** The names of two fields of `extra_content`: the provider's, and in it that of the blocks. */
   readonly path: readonly [keyof ExtraContent, string];
   /** The field of a call's own block whose text travels alone; undefined means that all blocks do, as an array. */
   readonly bareField: string | undefined;
-  /** Whether 0.8 hands them out, too; it does so without the name of a model. */
-  readonly areIn08: boolean;
 }
 
 /** 5 MiB as base64. */
@@ -75,7 +73,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     parameters: modelParametersSchema.shape,
     images: { maxBytes: large, takesGif: true, fetches: true },
     hasCacheKey: true,
-    signatures: { path: ['openai', 'reasoning'], bareField: undefined, areIn08: false },
+    signatures: { path: ['openai', 'reasoning'], bareField: undefined },
   },
   anthropic: {
     title: 'Anthropic',
@@ -93,7 +91,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     // https://platform.claude.com/docs/en/build-with-claude/vision
     images: { maxBytes: small, takesGif: true, fetches: true },
     alternation: { keepsSystem: true, partsReplies: true },
-    signatures: { path: ['anthropic', 'signed_thinking'], bareField: undefined, areIn08: true },
+    signatures: { path: ['anthropic', 'signed_thinking'], bareField: undefined },
   },
   bedrock: {
     title: 'Amazon Bedrock',
@@ -111,7 +109,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
     images: { maxBytes: small, takesGif: true, fetches: false },
     alternation: { keepsSystem: false, partsReplies: true },
-    signatures: { path: ['bedrock', 'signed_thinking'], bareField: undefined, areIn08: true },
+    signatures: { path: ['bedrock', 'signed_thinking'], bareField: undefined },
   },
   vertexai: {
     title: 'Google Vertex AI',
@@ -133,6 +131,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding
     images: { maxBytes: large, takesGif: false, fetches: false },
     alternation: { keepsSystem: false, partsReplies: false },
-    signatures: { path: ['google', 'thought_signature'], bareField: 'thoughtSignature', areIn08: true },
+    signatures: { path: ['google', 'thought_signature'], bareField: 'thoughtSignature' },
   },
 };

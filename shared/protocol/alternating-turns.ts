@@ -59,7 +59,7 @@ export function partedPlaces(turns: readonly Turn[]): ReadonlySet<number> {
   let lastRole: Turn['role'] | undefined;
   for (const [place, turn] of turns.entries()) {
     const parts = partsOf(turn);
-    const hasThinking = parts.some((part) => part.type === 'opaque' && part.model !== undefined);
+    const hasThinking = parts.some((part) => part.type === 'opaque');
     if (turn.role === 'assistant' && lastRole === 'assistant' && hasThinking) places.add(place);
     if (parts.some(({ type }) => type !== 'opaque')) lastRole = turn.role;
   }

@@ -4,7 +4,6 @@ import { type ChatBytes, type ChatTexts, turnsAt } from '../json/json-worker.js'
 import type { ModelParameters } from '../models/model-parameters.js';
 import { unsupportedReason } from '../models/provider-support.js';
 import { changesFor } from './alternating-turns.js';
-import { partsVersion, reasoningVersion, writtenVersion } from './version.js';
 
 /**
  * What a chat says: its turns, and the parameters for its model. On the way from an API to an adapter this file alone
@@ -18,15 +17,15 @@ export interface ChatContent {
 
 /** The content of a chat as it goes to the queue: written once. */
 export interface WrittenContent {
-  /** The version of what belongs to the chat. */
-  readonly v: number;
+  /** Whether the chat has parts, tools or a format. */
+  readonly hasParts: boolean;
   /** The JSON of turns and parameters: texts, or bytes where they are large. */
   readonly texts: ChatTexts | ChatBytes;
 }
 
 /** The written form of a chat whose texts have been written. */
 export const toWritten = (content: ChatContent, texts: ChatTexts | ChatBytes): WrittenContent => ({
-  v: versionOf(content),
+  hasParts: needsParts(content),
   texts,
 });
 
@@ -34,25 +33,10 @@ export const toWritten = (content: ChatContent, texts: ChatTexts | ChatBytes): W
 export const turnsBytesOf = ({ texts }: WrittenContent): Uint8Array =>
   'bytes' in texts ? texts.bytes.subarray(turnsAt, turnsAt + texts.turnsBytes) : Buffer.from(texts.turns);
 
-/** The content of a job, whose turns may lie beside it. */
-type JobContent = Omit<ChatContent, 'turns'> & { turns?: readonly Turn[] | undefined };
-
-/** Whether a chat has parts, tools or a format, or may have them. */
-export const needsParts = ({ turns, parameters = {} }: JobContent): boolean =>
-  turns === undefined ||
+const needsParts = ({ turns, parameters = {} }: ChatContent): boolean =>
   parameters.tools !== undefined ||
   parameters.format !== undefined ||
   turns.some(({ content }) => typeof content !== 'string');
-
-/** Whether a turn has opaque data with the model that wrote it. */
-const hasReasoning = ({ content }: Turn): boolean =>
-  typeof content !== 'string' && content.some((part) => part.type === 'opaque' && part.model !== undefined);
-
-/** The version of what belongs to the chat. */
-export function versionOf(content: JobContent): number {
-  if (content.turns?.some(hasReasoning)) return reasoningVersion;
-  return needsParts(content) ? partsVersion : writtenVersion;
-}
 
 /** A request of this many bytes is worth a command of its own; a shorter one stays with the job's record. */
 const longRequest = 16_384;

@@ -3,11 +3,11 @@ import { providerIds } from '../contracts/contract.js';
 import { turnSchema } from '../conversation.js';
 import { modelParametersSchema } from '../models/model-parameters.js';
 import { attemptSchema } from './attempts.js';
-import { versionOf, type WrittenContent } from './chat-content.js';
+import type { WrittenContent } from './chat-content.js';
 import { jsonText } from './json-text.js';
 import { configuredSchema } from './settings.js';
 import { endedChatsSchema } from './stored-chat.js';
-import { besideVersion, eachOf, version, writtenVersion } from './version.js';
+import { eachOf, version, writtenVersion } from './version.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
@@ -48,7 +48,7 @@ const jobFields = z.object({
   stream: z.boolean().optional(),
   /**
    * The parts of the reply that its caller can be given beside texts and calls: opaque ones, or also thinking that
-   * people read. Absent means neither: then a call's mark has what belongs before it as its `signature`.
+   * people read. Absent means neither.
    */
   reasoning: z.enum(['opaque', 'shown']).optional(),
   /** When the first piece has to be there, in milliseconds since the epoch; absent means by the deadline of all. */
@@ -74,17 +74,16 @@ export type WrittenJob = Omit<ChatJob, 'turns' | 'parameters' | 'texts'> & {
 };
 
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
-export const encodeWrittenJob = ({ written: { v, texts }, ...job }: WrittenJob): ChatJobPayload =>
-  'bytes' in texts
-    ? { ...job, v: besideVersion, texts: { sha256: texts.sha256, bytes: texts.size } }
-    : { ...job, v, ...texts };
+export const encodeWrittenJob = ({ written: { texts }, ...job }: WrittenJob): ChatJobPayload => ({
+  ...job,
+  ...('bytes' in texts ? { texts: { sha256: texts.sha256, bytes: texts.size } } : texts),
+});
 
 /** Writes a job down again that was read; its texts stay where they are. */
 export function encodeChatJob({ turns, parameters, texts, ...job }: ChatJob): ChatJobPayload {
-  if (texts) return { ...job, v: besideVersion, texts };
+  if (texts) return { ...job, texts };
   return {
     ...job,
-    v: versionOf({ turns, parameters }),
     turns: JSON.stringify(turns),
     ...(parameters && { parameters: JSON.stringify(parameters) }),
   };

@@ -3,8 +3,8 @@ import type { Target } from '../contracts/contract.js';
 import { failureCodes } from '../failures.js';
 import { type Attempt, attemptSchema, endedAttemptSchema, providerErrorSchema, usage } from './attempts.js';
 import { jsonText } from './json-text.js';
-import { type Mark, markSchema } from './parts.js';
-import { partsVersion, reasoningVersion, version, writtenVersion } from './version.js';
+import { markSchema } from './parts.js';
+import { version, writtenVersion } from './version.js';
 
 const completion = {
   /** The tape: the texts of the reply and the arguments of its calls, joined. */
@@ -103,18 +103,8 @@ export const brokenOutcome = {
 /** Stands in for a job that broke or was given up: outages do that, so another attempt is worth it. */
 export const givenUpOutcome = { ...brokenOutcome, retryable: true } satisfies Outcome;
 
-/** The version that an outcome, and its record, are written in; one with marks is a tape, and no text. */
-export function outcomeVersion(outcome: Outcome): number {
-  if (!('marks' in outcome) || !outcome.marks) return writtenVersion;
-  return outcome.marks.some(isReasoning) ? reasoningVersion : partsVersion;
-}
-
-const isReasoning = (mark: Mark): boolean =>
-  mark.kind === 'thinking' || mark.kind === 'opaque' || (mark.kind === 'call' && mark.extra !== undefined);
-
 /** An outcome as JSON text, with its version; see `jsonText` for why it crosses the queue as a string. */
-export const encodeOutcome = (outcome: Outcome): string =>
-  JSON.stringify({ v: outcomeVersion(outcome), ...outcome });
+export const encodeOutcome = (outcome: Outcome): string => JSON.stringify({ v: writtenVersion, ...outcome });
 
 /** Reads what `encodeOutcome` wrote. Throws for anything else. */
 export const decodeOutcome = (text: unknown): Outcome => writtenOutcome.parse(text);

@@ -1,15 +1,7 @@
 import { z } from 'zod';
 import { type ProviderId, providerIds } from '../contracts/contract.js';
 import { type OpaqueRole, opaqueRoles } from '../conversation.js';
-import { readObject } from '../json/json.js';
-import { providerModels } from '../models/provider-models.js';
 import { version } from './version.js';
-
-/**
- * The longest `data` of an opaque part of a call, in characters; as JSON text too, where it is handed out, so that each
- * one has room in a message and may come back.
- */
-export const maxSignatureLength = 48_000;
 
 /** How much opaque data a reply keeps, in characters. */
 export const maxOpaqueLength = 1_048_576;
@@ -45,8 +37,6 @@ export const markSchema = z.discriminatedUnion('kind', [
     id: z.string(),
     /** The name of the tool. */
     name: z.string(),
-    /** The data of an opaque part that belongs before the call; written for a request without `reasoning`. */
-    signature: z.string().optional(),
     /** The call's other fields at its provider: JSON text of an object. */
     extra: z.string().optional(),
   }),
@@ -96,14 +86,6 @@ function toPiece(mark: Mark, text: string): ReplyPiece {
     case 'call':
       return { ...mark, arguments: text };
   }
-}
-
-/** The blocks before a call as one text, as clients and 0.8 keep them; undefined where nothing is to be kept. */
-export function joinBlocks(provider: ProviderId, blocks: readonly string[]): string | undefined {
-  const { bareField } = providerModels[provider].signatures;
-  if (bareField === undefined) return `[${blocks.join(',')}]`;
-  const signature = blocks.map(readObject).findLast((block) => block?.of === 'call')?.[bareField];
-  return typeof signature === 'string' ? signature : undefined;
 }
 
 /** The texts of a reply, joined, without its other parts. */

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { providerIds } from '../contracts/contract.js';
 import { type Attempt, attemptSchema } from './attempts.js';
 import { jsonText } from './json-text.js';
-import { decodeOutcome, encodeOutcome, type Outcome, outcomeVersion } from './outcome.js';
-import { partsVersion, version } from './version.js';
+import { decodeOutcome, encodeOutcome, type Outcome } from './outcome.js';
+import { version, writtenVersion } from './version.js';
 
 /** A chat that may be come back to, without its outcome and conversation. Times are in milliseconds since the epoch. */
 const storedChatSchema = z.object({
@@ -62,16 +62,14 @@ export const idempotencyIndexKey = (owner: string, key: string): string =>
 
 /** A stored chat as JSON text. */
 export const encodeStoredChat = (chat: StoredChat): string =>
-  JSON.stringify({ ...chat, v: chat.parts ? partsVersion : chat.v } satisfies z.input<
-    typeof storedChatSchema
-  >);
+  JSON.stringify(chat satisfies z.input<typeof storedChatSchema>);
 
 /** Reads what `encodeStoredChat` wrote. Throws for anything else. */
 export const decodeStoredChat = (text: string): StoredChat => jsonText(storedChatSchema).parse(text);
 
 /** The outcome of a stored chat, which ended `at`, as JSON text. */
 export const encodeStoredResult = (outcome: Outcome, at: number): string =>
-  JSON.stringify({ v: outcomeVersion(outcome), at, outcome: encodeOutcome(outcome) } satisfies z.input<
+  JSON.stringify({ v: writtenVersion, at, outcome: encodeOutcome(outcome) } satisfies z.input<
     typeof storedResultSchema
   >);
 

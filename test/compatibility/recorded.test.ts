@@ -12,12 +12,7 @@ import {
   resultMessageSchema,
 } from '../../shared/protocol/messages.js';
 import { decodeOutcome } from '../../shared/protocol/outcome.js';
-import {
-  decodeStoredChat,
-  decodeStoredResult,
-  encodeStoredChat,
-  type StoredChat,
-} from '../../shared/protocol/stored-chat.js';
+import { decodeStoredChat, decodeStoredResult, type StoredChat } from '../../shared/protocol/stored-chat.js';
 import { writeContent } from '../support/attached.js';
 import { userNamed } from '../support/identities.js';
 
@@ -94,7 +89,6 @@ describe('a request that the release before has stored', () => {
       .find(({ provider }) => provider === 'bedrock');
     expect(written[0]).toMatchObject({ requestHash: before?.requestHash, parts: undefined });
     expect(written[1]).toMatchObject({ parts: true });
-    expect(written.map((chat) => JSON.parse(encodeStoredChat(chat)).v)).toEqual([1, 2]);
     expect(written[1]?.requestHash).not.toBe(before?.requestHash);
   });
 });

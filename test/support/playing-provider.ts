@@ -73,7 +73,7 @@ export async function startPlaying(setup?: string) {
     ) => {
       played.answer = answer;
       const reply = await ask(providers.get(id) as Provider, { model: 'm', ...asked });
-      const calls = callsOf(reply).map((call) => [call.id, call.name, call.arguments, call.signature]);
+      const calls = callsOf(reply).map((call) => [call.id, call.name, call.arguments]);
       return { ...reply, calls, text: textOfTape(reply), pieces: piecesOf(reply) };
     },
   };

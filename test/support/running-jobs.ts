@@ -1,5 +1,4 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
-import { writtenVersion } from '../../shared/protocol/version.js';
 import { DeltaStream } from '../../workers/job/delta-stream.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../../workers/job/running-job.js';
 
@@ -26,4 +25,4 @@ export function takeJob(options: TakenJob = {}): RunningJob {
 
 /** The stream of a job that no API process reads. */
 export const openStream = (): DeltaStream =>
-  new DeltaStream({ jobId: 'job', version: writtenVersion, facts: () => undefined, onClose: () => {} });
+  new DeltaStream({ jobId: 'job', facts: () => undefined, onClose: () => {} });

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { topics } from '../../shared/protocol/messages.js';
 import type { Delta, Mark, WrittenDeltas } from '../../shared/protocol/parts.js';
-import { partsVersion, reasoningVersion, writtenVersion } from '../../shared/protocol/version.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
 
@@ -14,8 +14,6 @@ export interface ApiLinkDeps {
 
 /** How far one reader has been sent a text. */
 export interface DeltaSource {
-  /** Wire version of the messages that its deltas travel in. */
-  readonly version: number;
   readonly hasMore: boolean;
   /** Gives the next piece, of so many UTF-16 units at most with its marks, which then counts as sent. */
   take(maxLength: number): Delta;
@@ -97,24 +95,20 @@ export class ApiLink {
     // The deltas of one turn of the event loop share a message.
     await nextTurn();
     this.#isUrgent = false;
-    // Chats of one version share a message.
-    for (const v of [writtenVersion, partsVersion, reasoningVersion]) {
-      const message = this.#take(v);
-      // The API process notices a lost message at the next delta, or at the end.
-      if (message.deltas.length > 0)
-        await relay
-          .send(topics.deltas(this.api), message)
-          .catch((err) => log.debug({ err }, 'deltas not published'));
-    }
+    const message = this.#take();
+    // The API process notices a lost message at the next delta, or at the end.
+    if (message.deltas.length > 0)
+      await relay
+        .send(topics.deltas(this.api), message)
+        .catch((err) => log.debug({ err }, 'deltas not published'));
     this.#isPublishing = false;
     this.#schedule();
   }
 
-  #take(v: number): WrittenDeltas {
+  #take(): WrittenDeltas {
     const deltas: Delta[] = [];
     let room = maxMessageChars;
     for (const source of this.#unsent) {
-      if (source.version !== v) continue;
       this.#unsent.delete(source);
       const delta = source.take(room);
       const isReport = this.#reports.delete(source);
@@ -129,6 +123,6 @@ export class ApiLink {
       this.#isUrgent = this.#unsent.size > 0;
       break;
     }
-    return { v, deltas };
+    return { v: writtenVersion, deltas };
   }
 }

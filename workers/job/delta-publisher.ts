@@ -1,8 +1,6 @@
 import type { Target } from '../../shared/contracts/contract.js';
-import { versionOf } from '../../shared/protocol/chat-content.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Resend } from '../../shared/protocol/parts.js';
-import { reasoningVersion } from '../../shared/protocol/version.js';
 import { ApiLink, type ApiLinkDeps } from './api-link.js';
 import { DeltaStream } from './delta-stream.js';
 import type { RunningJob } from './running-job.js';
@@ -25,11 +23,10 @@ export class DeltaPublisher {
   constructor(private readonly deps: DeltaPublisherDeps) {}
 
   /** The stream of a job's reply, to be disposed of; `writer` is its model, if the request names another one. */
-  open(job: RunningJob, chat: StreamedChat, writer?: Target): DeltaStream {
+  open(job: RunningJob, chat: Pick<ChatJob, 'replyTo'>, writer?: Target): DeltaStream {
     const stream = new DeltaStream({
       jobId: job.chatId,
       writer,
-      version: chat.reasoning ? reasoningVersion : versionOf(chat),
       facts: () => job.progress,
       onClose: () => {
         job.deltas = undefined;
@@ -56,5 +53,3 @@ export class DeltaPublisher {
     return link;
   }
 }
-
-type StreamedChat = Pick<ChatJob, 'replyTo' | 'turns' | 'parameters' | 'reasoning'>;

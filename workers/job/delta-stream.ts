@@ -12,8 +12,6 @@ interface DeltaStreamOptions {
   jobId: string;
   /** The model that writes the text, if the request names another one. */
   writer?: Target | undefined;
-  /** Wire version of the messages that the text travels in. */
-  version: number;
   /** The hints that its call left out, and the changes of its conversation, as far as known by now. */
   facts: () => Pick<CallProgress, 'ignored' | 'changes'> | undefined;
   onClose: () => void;
@@ -87,7 +85,6 @@ const keyOf = (api: string, reader: string | undefined): string => `${api} ${rea
 /** How far one reader has been sent the text. */
 class Cursor implements DeltaSource {
   readonly link: ApiLink;
-  readonly version: number;
   readonly #stream: DeltaStream;
   readonly #reader: string | undefined;
   #at = 0;
@@ -96,7 +93,6 @@ class Cursor implements DeltaSource {
 
   constructor(stream: DeltaStream, link: ApiLink, reader: string | undefined) {
     this.link = link;
-    this.version = stream.options.version;
     this.#stream = stream;
     this.#reader = reader;
     link.attach(this);

@@ -6,11 +6,13 @@ import type { ProviderRequest } from './provider.js';
 
 type Reader<Block> = (part: OpaquePart) => Block[];
 
-/** Reads a part's block; of releases before 0.9 those before a call. Gives none where it cannot be read. */
+/** Reads a part's block. Gives none where it cannot be read. */
 export const readerOf =
   <Block>(schema: z.ZodType<Block>): Reader<Block> =>
-  ({ data }) =>
-    z.array(schema).safeParse([readJson(data)].flat()).data ?? [];
+  ({ data }) => {
+    const { data: block } = schema.safeParse(readJson(data));
+    return block === undefined ? [] : [block];
+  };
 
 /**
  * The turns with the thinking of Claude that may go back to it, in its place. A block counts only behind what it was
@@ -33,7 +35,7 @@ export function keepThinking(
   read: Reader<unknown>,
 ): Turn[] {
   const isOwn = (part: Part): part is OpaquePart =>
-    isOpaque(part) && part.provider === provider && (part.model ?? model) === model;
+    isOpaque(part) && part.provider === provider && part.model === model;
   const begin = firstKept(turns, (turn) => partsOf(turn).filter(isOwn), read);
   const parted = partedPlaces(turns);
   const kept: Turn[] = [];
@@ -41,7 +43,7 @@ export function keepThinking(
     const { role, content: given } = turn;
     const hasBlocks = typeof given !== 'string' && given.some(isOpaque);
     const content = hasBlocks
-      ? withOlderFirst(given.filter((part) => !isOpaque(part) || (place >= begin && isOwn(part))))
+      ? given.filter((part) => !isOpaque(part) || (place >= begin && isOwn(part)))
       : given;
     if (parted.has(place)) kept.push({ role: 'user', content: continuation });
     kept.push({ role, content });
@@ -50,9 +52,6 @@ export function keepThinking(
 }
 
 const isOpaque = (part: Part): part is OpaquePart => part.type === 'opaque';
-
-/** Releases before 0.9 kept no place, and no model. */
-const isPlaced = (part: Part): boolean => isOpaque(part) && part.model !== undefined;
 
 /** The place of the first turn whose blocks stay. */
 function firstKept(
@@ -80,11 +79,4 @@ function isAsking(turn: Turn): boolean {
   const parts = partsOf(turn);
   const says = parts.some((part) => part.type === 'image' || (part.type === 'text' && !isBlank(part.text)));
   return turn.role === 'user' && says && parts.every(({ type }) => type !== 'tool_result');
-}
-
-/** Claude 4 wants the thinking of the first call before its text. */
-function withOlderFirst(parts: readonly Part[]): Part[] {
-  const firstCall = parts.findIndex(({ type }) => type === 'tool_call');
-  const isOlder = (part: Part, place: number) => isOpaque(part) && !isPlaced(part) && place < firstCall;
-  return [...parts.filter(isOlder), ...parts.filter((part, place) => !isOlder(part, place))];
 }

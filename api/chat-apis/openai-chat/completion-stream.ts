@@ -66,7 +66,7 @@ export class CompletionStream implements ReplySink {
     this.#data = '';
     if (mark.kind === 'text') this.#before.add({ kind: 'text', text: '' });
     if (mark.kind !== 'call' || this.#head === undefined) return;
-    const extra = this.#before.take(mark, this.#head.provider);
+    const extra = this.#before.take();
     const call = toToolCall({ ...mark, arguments: '' }, extra);
     this.#sendDelta({ tool_calls: [{ index: this.#callCount++, ...call }] });
   }

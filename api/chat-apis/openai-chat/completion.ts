@@ -35,12 +35,12 @@ export const headOf = <T extends string>(object: T, { id, created, model, isFlex
 
 /** The whole reply; `head.model` is the model of the request. */
 export function toChatCompletion(head: CompletionHead, completion: Completion): ChatCompletion {
-  const writer = answeredBy(completion, head.provider);
+  const _writer = answeredBy(completion, head.provider);
   const text = textOfTape(completion);
   const before = new PartsBeforeCall();
   const calls: CompletionToolCall[] = [];
   for (const piece of piecesOf(completion)) {
-    if (piece.kind === 'call') calls.push(toToolCall(piece, before.take(piece, writer)));
+    if (piece.kind === 'call') calls.push(toToolCall(piece, before.take()));
     else before.add(piece);
   }
   const content = text === '' && calls.length > 0 ? null : text;

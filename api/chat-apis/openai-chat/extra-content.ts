@@ -1,14 +1,9 @@
 import type { ExtraContent } from '../../../shared/contracts/completion-contract.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import { isBlank, type OpaquePart, type Part } from '../../../shared/conversation.js';
-import { givenFields, isObject, readJson } from '../../../shared/json/json.js';
+import { isObject, readJson, readObject } from '../../../shared/json/json.js';
 import { providerModels } from '../../../shared/models/provider-models.js';
-import {
-  type CallMark,
-  joinBlocks,
-  type OpaquePiece,
-  type ReplyPiece,
-} from '../../../shared/protocol/parts.js';
+import { type CallMark, type OpaquePiece, type ReplyPiece } from '../../../shared/protocol/parts.js';
 import type { ToolCallBody } from './message-body.js';
 
 /**
@@ -38,36 +33,34 @@ export class PartsBeforeCall {
     else this.#parts.push({ kind: 'text', length });
   }
 
-  /** The `extra_content` of the next call; the provider is that of a signature, which 0.8 wrote. */
-  take({ signature }: CallMark, provider: ProviderId): ExtraContent | undefined {
+  /** The `extra_content` of the next call. */
+  take(): ExtraContent | undefined {
     const parts = this.#parts;
     const end = this.#isFirst ? parts.findLastIndex(({ kind }) => kind === 'opaque') + 1 : parts.length;
     this.#parts = [];
     this.#isFirst = false;
     const block = parts.find((part) => part.kind === 'opaque');
-    if (block) return toExtraContent(block.provider, dataOf(block, parts.slice(0, end)), block.model);
-    return toExtraContent(provider, signature);
+    return block && toExtraContent(block, parts.slice(0, end));
   }
 }
 
-/** The text that comes back with a call. */
-function dataOf({ provider }: OpaquePiece, parts: readonly (OpaquePiece | TextPlace)[]): string | undefined {
-  const data = parts.map((part) =>
+/** The parts as they travel with the call behind them; undefined where nothing is to be kept. */
+function toExtraContent(
+  { provider, model }: OpaquePiece,
+  parts: readonly (OpaquePiece | TextPlace)[],
+): ExtraContent | undefined {
+  const { path, bareField } = providerModels[provider].signatures;
+  const blocks = parts.map((part) =>
     part.kind === 'opaque' ? part.data : JSON.stringify({ type: 'text', length: part.length }),
   );
-  return joinBlocks(provider, data);
+  const data = bareField === undefined ? `[${blocks.join(',')}]` : signatureIn(blocks, bareField);
+  const [name, field] = path;
+  return data === undefined ? undefined : { [name]: { [field]: data, model } };
 }
 
-/** Without a model what 0.8 wrote. */
-function toExtraContent(
-  provider: ProviderId,
-  data: string | undefined,
-  model?: string,
-): ExtraContent | undefined {
-  const { path, areIn08 } = providerModels[provider].signatures;
-  if (data === undefined || (model === undefined && !areIn08)) return undefined;
-  const [name, field] = path;
-  return { [name]: { [field]: data, ...givenFields({ model }) } };
+function signatureIn(blocks: readonly string[], field: string): string | undefined {
+  const signature = blocks.map(readObject).findLast((block) => block?.of === 'call')?.[field];
+  return typeof signature === 'string' ? signature : undefined;
 }
 
 /** The blocks before a call, and in their places the lengths of texts. */
@@ -100,8 +93,7 @@ export function partsBeforeCalls(
 
 /** Whether a block has no place in the text. */
 const isAtCall = (part: OpaquePart | number): boolean =>
-  typeof part !== 'number' &&
-  (part.model === undefined || providerModels[part.provider].signatures.bareField !== undefined);
+  typeof part !== 'number' && providerModels[part.provider].signatures.bareField !== undefined;
 
 type Check = (json: string) => void;
 
@@ -111,22 +103,20 @@ function readExtra(extra: ToolCallBody['extra_content'], check: Check): Kept | u
   return read.includes(undefined) ? undefined : read.flatMap((each) => each ?? []);
 }
 
-/** Without a model it is what 0.8 handed out. */
+/** Clients that know Google's own field, which has no model, give that alone back. */
 function readField(
   provider: ProviderId,
   extra: ToolCallBody['extra_content'],
   check: Check,
 ): Kept | undefined {
-  const { path, bareField, areIn08 } = providerModels[provider].signatures;
+  const { path, bareField } = providerModels[provider].signatures;
   const [name, field] = path;
   const { model, [field]: data }: Record<string, string | null | undefined> = extra?.[name] ?? {};
-  if (!data || (!model && !areIn08)) return [];
-  // Also what 0.8 handed out is parsed where it is sent on.
-  if (bareField === undefined) check(data);
-  if (!model) return [{ type: 'opaque', provider, data }];
-  const source = { type: 'opaque', provider, model } as const;
-  if (bareField === undefined) return readArray(data, source);
-  return [{ ...source, data: JSON.stringify({ [bareField]: data, of: 'call' }) }];
+  if (!data) return [];
+  const source = { type: 'opaque', provider, ...(model && { model }) } as const;
+  if (bareField) return [{ ...source, data: JSON.stringify({ [bareField]: data, of: 'call' }) }];
+  check(data);
+  return model ? readArray(data, source) : [];
 }
 
 function readArray(json: string, source: Omit<OpaquePart, 'data'>): Kept | undefined {

@@ -167,7 +167,7 @@ describe('Uploads', () => {
 describe('long texts', () => {
   const textsOf = (bytes: number) => {
     const texts = { bytes: new Uint8Array(bytes), size: bytes, sha256: 'digest', turnsBytes: bytes };
-    return { v: 1, texts };
+    return { hasParts: false, texts };
   };
   const chatOf = (id: string, command: ChatCommand, storing?: Promise<void>) => {
     const claimed = { id, deadline: 2_000_000, current: { provider: 'openai' } } as const;

@@ -42,7 +42,7 @@ describe('a chat that is written in the thread', () => {
       const { bytes, sha256 } = written;
       expect(Buffer.from(bytes).toString()).toBe(JSON.stringify(chat));
       expect(sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
-      const request = { v: 1, texts: written };
+      const request = { hasParts: false, texts: written };
       expect(Buffer.from(turnsBytesOf(request)).toString()).toBe(JSON.stringify(chat.turns));
     },
   );

@@ -1,14 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Turn } from '../../../shared/conversation.js';
-import { versionOf } from '../../../shared/protocol/chat-content.js';
-import {
-  decodeOutcome,
-  encodeOutcome,
-  type Outcome,
-  outcomeVersion,
-} from '../../../shared/protocol/outcome.js';
 import { type Mark, piecesOf, textOfTape } from '../../../shared/protocol/parts.js';
-import { partsVersion, reasoningVersion, writtenVersion } from '../../../shared/protocol/version.js';
 import { callsOf } from '../../support/replies.js';
 
 const source = { provider: 'anthropic', model: 'm' } as const;
@@ -37,37 +28,5 @@ describe('piecesOf', () => {
       ...opaque,
       data: '{"a"',
     });
-  });
-});
-
-describe('what crosses is written in the version that it needs', () => {
-  const assistant = (part: { model?: string }): Turn => ({
-    role: 'assistant',
-    content: [{ type: 'opaque', provider: 'anthropic', data: '{}', ...part }],
-  });
-  const outcome = (...marks: Mark[]): Outcome => {
-    const times = { queueMs: 0, providerMs: 0 };
-    return { kind: 'ok', text: '{}{}', model: 'm', ...(marks.length > 0 && { marks }), ...times };
-  };
-  const call: Mark = { kind: 'call', at: 0, id: 'c', name: 'f' };
-
-  it.each([
-    ['texts', [{ role: 'user', content: 'a' }], writtenVersion],
-    ['opaque data without its model', [assistant({})], partsVersion],
-    ['opaque data of a model', [assistant({}), assistant({ model: 'm' })], reasoningVersion],
-  ] as const)('given a job with %s', (_, turns, expected) =>
-    expect(versionOf({ turns: [...turns] })).toBe(expected),
-  );
-
-  it.each([
-    ['text', outcome(), writtenVersion],
-    ['a call', outcome(call), partsVersion],
-    ['a call with a signature', outcome({ ...call, signature: 's' }), partsVersion],
-    ['a call with other fields', outcome({ ...call, extra: '{}' }), reasoningVersion],
-    ['thinking', outcome({ kind: 'thinking', at: 0 }), reasoningVersion],
-    ['opaque data', outcome({ ...opaque, at: 0, length: 2 }), reasoningVersion],
-  ])('given an outcome with %s', (_, given, expected) => {
-    expect(outcomeVersion(given)).toBe(expected);
-    expect(decodeOutcome(encodeOutcome(given))).toEqual(given);
   });
 });

@@ -1,19 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import {
-  isNewer,
-  partsVersion,
-  reasoningVersion,
-  version,
-  writtenVersion,
-} from '../../../shared/protocol/version.js';
+import { isNewer, version, writtenVersion } from '../../../shared/protocol/version.js';
 
 const schema = z.object({ v: version, text: z.string() });
 const written = { v: writtenVersion, text: 'a' };
 
 describe('version', () => {
-  it('reads what this release writes, what is written of chats with parts or reasoning, and what a newer one adds', () => {
-    for (const change of [{}, { v: partsVersion }, { v: reasoningVersion }, { added: 1 }])
+  it('reads what this release writes, what one before wrote, and what a newer one adds', () => {
+    for (const change of [{}, { v: 1 }, { v: 2 }, { v: 3 }, { added: 1 }])
       expect(schema.parse({ ...written, ...change })).toEqual(written);
   });
 
@@ -30,8 +24,7 @@ describe('isNewer', () => {
 
   it.each([
     written,
-    { v: partsVersion },
-    { v: reasoningVersion },
+    { v: 1 },
     { text: 'a' },
     { v: '2' },
     null,

@@ -37,18 +37,17 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/**
- * The reply of a job that runs here; `parts` says that it may have calls, and that its model refuses a hint, or that it
- * may have reasoning, too.
- */
-function open(id: string, replyTo: string, parts?: 'parts' | 'reasoning', writer?: Target) {
+/** The reply of a job that runs here, whose model may refuse a hint. */
+function open(
+  id: string,
+  replyTo: string,
+  { refuses = false, writer }: { refuses?: boolean; writer?: Target } = {},
+) {
   const job = takeJob({ id });
   const none = { isAlive: false, hasBegun: false, isShown: false, sent: undefined };
-  job.progress = { ...none, ignored: parts && ['seed'] };
+  job.progress = { ...none, ignored: refuses ? ['seed'] : undefined };
   jobs.open(job);
-  const parameters = parts && { tools: [{ name: 'f' }] };
-  const reasoning = parts === 'reasoning' ? 'opaque' : undefined;
-  return publisher.open(job, { replyTo, turns: [], parameters, reasoning }, writer);
+  return publisher.open(job, { replyTo }, writer);
 }
 
 const turns = async (count: number) => {
@@ -76,15 +75,15 @@ const deltasTo = (api: string) => messagesTo(api).flat();
 const sentTo = (api: string) =>
   messagesTo(api).map((deltas) => deltas.map(({ jobId, at, text }) => `${jobId} ${at} ${text}`));
 
-const call = (at: number, signature?: string): Mark => ({
+const call = (at: number, extra?: string): Mark => ({
   ...{ kind: 'call', at, id: `call at ${at}`, name: 'f' },
-  ...(signature && { signature }),
+  ...(extra && { extra }),
 });
 
 describe('DeltaPublisher', () => {
   it('pieces of a text -> the first is sent at once, the others when the window is over, with their writer', async () => {
     const writer: Target = { provider: 'bedrock', model: 'm' };
-    const stream = open('job', 'x', undefined, writer);
+    const stream = open('job', 'x', { writer });
     await write(stream, 'one');
     await write(stream, 'two', 'three');
     const own = { jobId: 'job', callId: stream.callId, ...writer };
@@ -138,11 +137,11 @@ describe('DeltaPublisher', () => {
     ['characters that need two units', ['job'], `a${'🦉'.repeat(500_000)}`, ''],
     ['characters that need an escape', ['job'], '\u0001'.repeat(1_000_000), ''],
     ['thousands of streams', names(6000), '\u0001', ''],
-    ['long texts behind signatures', names(10), '\u0001'.repeat(100_000), '\u2028'.repeat(40_000)],
-    ['short texts behind signatures', names(10), '{}', '\u2028'.repeat(40_000)],
-  ])('%s -> sent in order, in messages that the relay takes', async (_, ids, text, signature) => {
+    ['long texts of calls with other fields', names(10), '\u0001'.repeat(100_000), '\u2028'.repeat(40_000)],
+    ['short texts of calls with other fields', names(10), '{}', '\u2028'.repeat(40_000)],
+  ])('%s -> sent in order, in messages that the relay takes', async (_, ids, text, extra) => {
     for (const id of ids)
-      if (signature) open(id, 'x', 'parts').append(text, call(0, signature));
+      if (extra) open(id, 'x').append(text, call(0, extra));
       else open(id, 'x').append(text);
     await turns(60);
     const sent = new Map<string, string>();
@@ -179,46 +178,20 @@ describe('a stream with calls', () => {
   /** Each message as it travels. */
   const writtenTo = () => relay.published.map(({ message }) => JSON.stringify(message));
 
-  it('beside other chats -> sent in messages of version 2, with reasoning 3, one at a time with the others, which stay as they are', async () => {
-    const held = Promise.withResolvers<void>();
-    taking = held.promise;
-    const [text, calling] = [open('text', 'x'), open('calling', 'x', 'parts')];
-    const thinking = open('thinking', 'x', 'reasoning');
-    const source = { provider: 'anthropic', model: 'm' } as const;
-    const opaque = { kind: 'opaque', at: 0, length: 2, ...source, role: 'block' } as const;
-    thinking.append('{}', opaque);
+  it('beside other chats -> they share a message, each with its marks and the hints that were ignored', async () => {
+    const [text, calling] = [open('text', 'x'), open('calling', 'x', { refuses: true })];
     calling.append('{}', call(0));
     text.append('Hi \u0000🎉');
     await windowEnds();
-    expect(writtenTo()).toHaveLength(1);
-    held.resolve();
-    await turns(9);
     expect(writtenTo()).toEqual([
-      `{"v":1,"deltas":[{"jobId":"text","callId":"${text.callId}","at":0,"text":"Hi \\u0000🎉"}]}`,
-      `{"v":2,"deltas":[{"jobId":"calling","callId":"${calling.callId}","marks":[${JSON.stringify(call(0))}],"ignored":["seed"],"at":0,"text":"{}"}]}`,
-      `{"v":3,"deltas":[{"jobId":"thinking","callId":"${thinking.callId}","marks":[${JSON.stringify(opaque)}],"ignored":["seed"],"at":0,"text":"{}"}]}`,
+      `{"v":1,"deltas":[{"jobId":"calling","callId":"${calling.callId}","marks":[${JSON.stringify(call(0))}],"ignored":["seed"],"at":0,"text":"{}"},{"jobId":"text","callId":"${text.callId}","at":0,"text":"Hi \\u0000🎉"}]}`,
     ]);
-    const read = writtenTo().flatMap((text) => deltasSchema.parse(JSON.parse(text)).deltas);
-    expect(read.slice(1)).toEqual(deltasTo('x').slice(1));
+    const read = writtenTo().flatMap((written) => deltasSchema.parse(JSON.parse(written)).deltas);
+    expect(read).toEqual(deltasTo('x'));
   });
 
-  it('while chats of the other version are written -> waits for the window', async () => {
-    const [text, calling] = [open('text', 'x'), open('calling', 'x', 'parts')];
-    const writeBoth = () => {
-      text.append('a');
-      return write(calling, 'b');
-    };
-    await writeBoth();
-    void writeBoth();
-    vi.advanceTimersByTime(windowMs);
-    for (let n = 0; n < 7; n += 1) await writeBoth();
-    expect(writtenTo()).toHaveLength(4);
-    await windowEnds();
-    expect(writtenTo()).toHaveLength(6);
-  });
-
-  it('many signatures -> messages that the relay takes, each with its marks, until one that is too long', async () => {
-    const stream = open('job', 'x', 'parts');
+  it('many calls with other fields -> messages that the relay takes, each with its marks, until one that is too long', async () => {
+    const stream = open('job', 'x');
     const piece = '{"text":"🦉🦉🦉"}';
     const places = Array.from({ length: 40 }, (_, n) => n * piece.length);
     for (const at of places) stream.append(piece, call(at, '\u2028'.repeat(20_000)));

@@ -74,13 +74,13 @@ describe('keepThinking', () => {
     expect(keptOf(...turns)).toEqual(kept);
   });
 
-  it('given that of another model or provider -> none of it, and of its own all; older is in front of the text', () => {
+  it('given that of another model or provider, or without a model -> none of it, and of its own all', () => {
     const others = [thought('a', { model: 'other' }), thought('b', { provider: 'bedrock' })];
-    const older: OpaquePart = { type: 'opaque', provider: 'anthropic', data: 'c' };
-    const own = [text('So.'), thought('d'), older, call('1'), older, call('2')];
-    const given = turn('assistant', [...others, ...own]);
+    const nameless: OpaquePart = { type: 'opaque', provider: 'anthropic', data: 'c' };
+    const own = [text('So.'), thought('d'), call('1'), thought('e'), call('2')];
+    const given = turn('assistant', [...others, nameless, ...own]);
     const [, kept] = keepThinking({ turns: [hello, given], model: 'm' }, 'anthropic', read);
-    expect(kept?.content).toEqual([older, text('So.'), thought('d'), call('1'), older, call('2')]);
+    expect(kept?.content).toEqual(own);
   });
 });
 

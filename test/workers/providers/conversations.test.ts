@@ -60,15 +60,13 @@ const results = (...ids: string[]) => ids.map((id) => result(id));
 /** The blocks of Claude's thinking at these places, at both of its providers. */
 const blocks = (places: number[], model = 'm') =>
   places.flatMap((n) => [opaque('anthropic', thinking[n], model), opaque('bedrock', reasoning[n], model)]);
-const ofAll = (anthropic: unknown, bedrock = anthropic) => [
-  opaque('anthropic', anthropic, null),
-  opaque('bedrock', bedrock, null),
+const ofClaude = (data: unknown, model?: null) => [
+  opaque('anthropic', data, model),
+  opaque('bedrock', data, model),
 ];
-const signed = [...ofAll(thinking, reasoning), opaque('vertexai', 'AAAA', null)];
-const none = opaque('vertexai', 'no base64!', null);
 const wrong = [{}, 'no JSON', [{ type: 'text', text: 'a' }], [{ ...thinking[0], cache_control: {} }]];
 
-const signature = (of: 'call' | 'text', thoughtSignature: string, model = 'm') =>
+const signature = (of: 'call' | 'text', thoughtSignature: string, model: string | null = 'm') =>
   opaque('vertexai', { thoughtSignature, of }, model, 'block');
 const functionCall = (thoughtSignature?: string) =>
   raw({
@@ -145,34 +143,15 @@ const rows: Record<string, Row> = {
     turns: talk([said('Hi')], [said('a'), png, linked, said('b')]),
     all: 'as given',
   },
-  'signed thinking of several as 0.8 kept it -> its own before the text that it thought about, none of others':
-    {
-      turns: talk(
-        [said('Look:'), ...signed, call('a'), call('b'), ...signed, call('c')],
-        ...[results('a', 'b', 'c'), [none, call('d')], results('d')],
-      ),
-      openai: talk(
-        [said('Look:'), call('a'), call('b'), call('c')],
-        ...[results('a', 'b', 'c'), [call('d')], results('d')],
-      ),
-      claude: talk(
-        [...blocks([0, 1, 2]), said('Look:'), call('a'), call('b'), ...blocks([0, 1, 2]), call('c')],
-        ...[results('a', 'b', 'c'), [call('d')], results('d')],
-      ),
-      vertexai: talk(
-        [said('Look:'), functionCall('AAAA'), functionCall(), functionCall('AAAA')],
-        ...[results('a', 'b', 'c'), [functionCall(skipped)], results('d')],
-      ),
-    },
-  'thinking of one of which a part is none -> none of it': {
+  'the signature of a call without the name of its model -> on the call': {
+    turns: talk([said('Look:'), signature('call', 'AAAA', null), call('a'), call('b')], results('a', 'b')),
+    vertexai: talk([said('Look:'), functionCall('AAAA'), functionCall()], results('a', 'b')),
+  },
+  'thinking of which a part is none, or has no model -> none of it': {
     turns: talk(
       [
-        ...signed,
-        call('a'),
-        ...ofAll(reasoning, thinking),
-        none,
-        ...wrong.flatMap((data) => ofAll(data)),
-        call('b'),
+        ...[...blocks([0]), call('a')],
+        ...[...wrong.flatMap((data) => ofClaude(data)), ...ofClaude(thinking[0], null), call('b')],
       ],
       results('a', 'b'),
     ),

@@ -143,7 +143,7 @@ describe.each(replyModes)('the arguments of a call in a $mode reply', ({ stream 
     ['vertexai', encoded, '{"x":1}'],
   ])('are %s’s %s -> they are an object', async (provider, json, gives) => {
     const { calls } = await play(provider, calling[provider](json), { stream, parameters });
-    expect(calls).toEqual([['a', 'f', gives, undefined]]);
+    expect(calls).toEqual([['a', 'f', gives]]);
   });
 
   it.each<[ProviderId, json: string]>([
@@ -177,7 +177,7 @@ describe.each(replyModes)('the end of a $mode reply', ({ stream }) => {
     expect(await play('openai', ending(word), { stream })).toMatchObject({ text: 'Hello', reason: 'stop' });
     const calling = ending(word, { content: null, tool_calls: [call] });
     const reply = await play('openai', calling, { stream, parameters });
-    expect(reply).toMatchObject({ calls: [['a', 'f', '{"x":1}', undefined]], reason: 'stop' });
+    expect(reply).toMatchObject({ calls: [['a', 'f', '{"x":1}']], reason: 'stop' });
   });
 
   it.each([
@@ -223,8 +223,8 @@ describe('the calls of a stream of OpenAI’s side', () => {
   const [x, y] = ['{"x":1}', '{"y":2}'];
   const both = {
     calls: [
-      ['a', 'f', x, undefined],
-      ['b', 'g', y, undefined],
+      ['a', 'f', x],
+      ['b', 'g', y],
     ],
     reason: 'stop',
   };
@@ -269,8 +269,8 @@ describe('the calls of a stream of OpenAI’s side', () => {
   it('have neither ids nor indexes of their own -> another name begins the next one', async () => {
     const { calls } = await answer(...apart(begin(0, undefined, 'f'), begin(0, undefined, 'g'), piece(0, y)));
     expect(calls).toEqual([
-      [own, 'f', '{}', undefined],
-      [own, 'g', y, undefined],
+      [own, 'f', '{}'],
+      [own, 'g', y],
     ]);
   });
 });

@@ -2,15 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { OpaqueRole } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
-import { providerModels } from '../../../shared/models/provider-models.js';
 import { callsIn } from '../../../shared/protocol/alternating-turns.js';
-import {
-  type CallMark,
-  joinBlocks,
-  type Mark,
-  maxOpaqueLength,
-  maxSignatureLength,
-} from '../../../shared/protocol/parts.js';
+import { type CallMark, type Mark, maxOpaqueLength } from '../../../shared/protocol/parts.js';
 import type { Unusable } from '../errors/error-classification.js';
 import type { ProviderRequest } from '../provider.js';
 
@@ -42,8 +35,6 @@ export class TapeMarks {
   readonly #offered: ReadonlySet<string>;
   /** From the first call on, the ids of the conversation's: a provider may begin anew with its own in each reply. */
   #ids: Set<string> | undefined;
-  /** Opaque blocks since the last call. */
-  readonly #blocksFor08: string[] = [];
   /** Characters of all blocks, also of those that were not kept. */
   #opaqueLength = 0;
 
@@ -72,14 +63,8 @@ export class TapeMarks {
     return { kind: 'opaque', at, length: data.length, provider, model: request.model, role };
   }
 
-  /** Keeps a block that does not stand on the tape: 0.8 reads it in the mark of the next call. */
-  keepFor08({ role = 'block', data }: OpaqueBlock): void {
-    if (role === 'block') this.#blocksFor08.push(data);
-  }
-
   /** The mark of a call whose arguments begin at `at`, or what makes the call unusable. */
   ofCall({ id, name, extra }: CallFacts, at: number): CallMark | Unusable {
-    const signature = fitting(this.#signatureFor08());
     if (!name) return 'nameless_call';
     if (!this.#offered.has(name)) return 'unknown_tool';
     this.#ids ??= new Set(callsIn(this.request.turns).map((call) => call.id));
@@ -90,21 +75,14 @@ export class TapeMarks {
       at,
       id: ownId,
       name,
-      ...givenFields({ signature, extra: this.request.reasoning && fitting(extra) }),
+      ...givenFields({ extra: this.request.reasoning && fitting(extra) }),
     };
-  }
-
-  /** Takes the blocks since the last call as the text that 0.8 reads. */
-  #signatureFor08(): string | undefined {
-    const blocks = this.#blocksFor08.splice(0);
-    const { areIn08 } = providerModels[this.provider].signatures;
-    return areIn08 && blocks.length > 0 ? joinBlocks(this.provider, blocks) : undefined;
   }
 }
 
-/** A text that has room in a message, where it travels as JSON text. */
+/** A text that has room in a message, where it travels as JSON text: up to 48,000 characters. */
 const fitting = (text: string | undefined): string | undefined =>
-  text !== undefined && JSON.stringify(text).length <= maxSignatureLength ? text : undefined;
+  text !== undefined && JSON.stringify(text).length <= 48_000 ? text : undefined;
 
 /** An id as long as OpenAI's own. */
 const newCallId = (): string => `call_${randomBytes(18).toString('base64url')}`;

@@ -40,8 +40,7 @@ interface OpenCall extends CallPiece {
  * behind a call, it is dropped. If the whole reply is blank, the call fails, and then no reader has seen more than
  * thinking.
  *
- * Thinking and opaque blocks are kept as far as the request's `reasoning` says, and there is room. Without it the
- * blocks before a call are the `signature` of its mark, as 0.8 has them.
+ * Thinking and opaque blocks are kept as far as the request's `reasoning` says, and there is room.
  */
 export class Tape {
   readonly #marks: TapeMarks;
@@ -81,9 +80,9 @@ export class Tape {
   }
 
   addOpaque(block: OpaqueBlock): void {
+    if (this.request.reasoning === undefined) return;
     if (!this.#endCall()) return void this.#wait(() => this.addOpaque(block));
     if (!this.#marks.keep(block)) return;
-    if (this.request.reasoning === undefined) return void this.#marks.keepFor08(block);
     this.#open = undefined;
     this.#write(block.data, this.#marks.ofOpaque(block, this.#text.length));
   }

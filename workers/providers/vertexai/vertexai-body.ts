@@ -123,11 +123,10 @@ const signature = z.object({
 /** The block of a signature on the tape: a call's comes before the call, a text's behind the text. */
 export const toOpaque = (block: z.infer<typeof signature>) => ({ data: JSON.stringify(block) });
 
-/** Earlier releases kept the bare signature of a call, without the model. */
+/** Not every client keeps the name of the model. */
 function readSigned({ provider, model, data }: OpaquePart, asked: string) {
   if (provider !== 'vertexai' || (model ?? asked) !== asked) return undefined;
-  return signature.safeParse(model === undefined ? { thoughtSignature: data, of: 'call' } : readJson(data))
-    .data;
+  return signature.safeParse(readJson(data)).data;
 }
 
 function toResponse({ content, isError }: ToolResultPart): Record<string, unknown> {

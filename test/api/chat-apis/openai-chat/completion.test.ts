@@ -6,8 +6,7 @@ import { isCompletionOfOpenAi } from '../../../support/openai-schemas.js';
 
 const reply = (more: Partial<Completion>): Completion =>
   ({ kind: 'ok', text: 'Hello', model: 'm', queueMs: 0, providerMs: 0, ...more }) as Completion;
-const call = (id: string, at: number, signature?: string) =>
-  ({ kind: 'call', id, name: 'weather', at, ...(signature && { signature }) }) as const;
+const call = (id: string, at: number) => ({ kind: 'call', id, name: 'weather', at }) as const;
 
 function completionOf(more: Partial<Completion>, provider: ProviderId = 'openai') {
   const head = { id: 'x', created: 1, provider, model: `${provider}/m`, isFlex: false };
@@ -64,22 +63,26 @@ describe('toChatCompletion', () => {
     expect(choiceOf({})?.message).toEqual({ role: 'assistant', content: 'Hello', refusal: null });
   });
 
-  it('has a signature where its provider’s clients look for it, and of the provider that answered', () => {
-    const signed = { text: '{}', marks: [call('a', 0, 's')] };
-    const extra = providerIds.map((id) => choiceOf(signed, id)?.message.tool_calls?.[0]?.extra_content);
+  it('has a signature where the clients of the provider that wrote it look for it', () => {
+    const block = '{"thoughtSignature":"s","of":"call"}';
+    const extra = providerIds.map((provider) => {
+      const opaque = {
+        kind: 'opaque',
+        at: 0,
+        length: block.length,
+        provider,
+        model: 'm',
+        role: 'block',
+      } as const;
+      const signed = { text: `${block}{}`, marks: [opaque, call('a', block.length)] };
+      return choiceOf(signed, 'vertexai')?.message.tool_calls?.[0]?.extra_content;
+    });
     expect(extra).toEqual([
-      undefined,
-      { anthropic: { signed_thinking: 's' } },
-      { bedrock: { signed_thinking: 's' } },
-      { google: { thought_signature: 's' } },
+      { openai: { reasoning: `[${block}]`, model: 'm' } },
+      { anthropic: { signed_thinking: `[${block}]`, model: 'm' } },
+      { bedrock: { signed_thinking: `[${block}]`, model: 'm' } },
+      { google: { thought_signature: 's', model: 'm' } },
     ]);
-    const attempts = [
-      { provider: 'vertexai', code: 'provider_error' },
-      { provider: 'bedrock', code: 'ok' },
-    ] as const;
-    expect(
-      choiceOf({ ...signed, attempts: [...attempts] }, 'vertexai')?.message.tool_calls?.[0]?.extra_content,
-    ).toEqual({ bedrock: { signed_thinking: 's' } });
   });
 
   it.each([

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toChatCompletion } from '../../../../api/chat-apis/openai-chat/completion.js';
 import type { ProviderId } from '../../../../shared/contracts/contract.js';
-import { versionOf } from '../../../../shared/protocol/chat-content.js';
 import type { Mark } from '../../../../shared/protocol/parts.js';
 import { readBody, refusalOf } from '../../../support/completion-bodies.js';
 
@@ -79,10 +78,7 @@ describe('a reply with blocks that its client sends back', () => {
     ['openai', ['Hi', one], ['Hi']],
   ])('given %s, %j → they are in their places', (provider, pieces, expected = pieces) => {
     const parts = partsOf(expected, provider);
-    const content = returned(pieces, provider);
-    expect(content).toEqual(parts.length === 1 ? 'Hi' : parts);
-    const hasBlocks = parts.some(({ type }) => type === 'opaque');
-    expect(versionOf({ turns: [{ role: 'assistant', content: content ?? '' }] }) === 3).toBe(hasBlocks);
+    expect(returned(pieces, provider)).toEqual(parts.length === 1 ? 'Hi' : parts);
   });
 
   it('given any reply with a block before each of its calls → they are in their places', () => {
@@ -134,9 +130,21 @@ describe('blocks that a client has changed', () => {
     },
   );
 
-  it('given no model of OpenAI → left out', () => {
-    const [turn] = readBody({ messages: messages('', { openai: { reasoning: '[{}]' } }) }).turns;
-    expect(turn?.content).toMatchObject([{ type: 'tool_call' }]);
+  it.each([{ openai: { reasoning: '[{}]' } }, { anthropic: { signed_thinking: '[{}]' } }])(
+    'given no model, %j → left out',
+    (extra) => {
+      const [turn] = readBody({ messages: messages('', extra) }).turns;
+      expect(turn?.content).toMatchObject([{ type: 'tool_call' }]);
+    },
+  );
+
+  it('given no model of Gemini, whose own field has none → kept', () => {
+    const google = { google: { thought_signature: 'AAAA' } };
+    const [turn] = readBody({ messages: messages('', google) }).turns;
+    expect(turn?.content).toMatchObject([
+      { data: '{"thoughtSignature":"AAAA","of":"call"}' },
+      { type: 'tool_call' },
+    ]);
   });
 
   it.each([
@@ -144,11 +152,7 @@ describe('blocks that a client has changed', () => {
     ['1/extra_content and those before it have more than 20000 values', `[${'{},'.repeat(12_000)}{}]`],
     ['1/extra_content/anthropic/signed_thinking must be at most 2097152 characters', 'x'.repeat(2_097_153)],
   ])('given more than is parsed → refused: %s', (reason, json) => {
-    // As this release hands it out, and as 0.8 did.
-    for (const more of [{ model: 'm' }, {}]) {
-      const [few, many] = ['[{}]', json].map((each) => ({ anthropic: { signed_thinking: each, ...more } }));
-      const refused = refusalOf({ messages: messages('', few ?? {}, many ?? {}) });
-      expect(refused).toBe(`/messages/0/tool_calls/${reason}`);
-    }
+    const refused = refusalOf({ messages: messages('', thinking('[{}]'), thinking(json)) });
+    expect(refused).toBe(`/messages/0/tool_calls/${reason}`);
   });
 });

@@ -75,7 +75,7 @@ describe('a chat completion', () => {
     const parameters = JSON.stringify({ temperature: 0.5 });
     expect(app.commands.at(-1)).toMatchObject({
       ...{ provider: 'vertexai', model: 'm', user: userNamed('user').id },
-      written: { v: 1, texts: { turns: JSON.stringify([user]), parameters } },
+      written: { hasParts: false, texts: { turns: JSON.stringify([user]), parameters } },
       ...{ parameters: { temperature: 0.5 }, isLowPriority: true },
       ...{ stream: undefined, storeOptions: undefined },
     });

@@ -163,16 +163,15 @@ describe('a conversation with calls or images', () => {
     ]);
   });
 
-  it('has what was signed → it goes back, before its call', () => {
+  it('has what was signed → it goes back, before its call; without a model only what Gemini has signed', () => {
     const google = { thought_signature: 'g' };
-    const anthropic = { signed_thinking: '[]' };
+    const anthropic = { signed_thinking: '[{}]', model: 'm' };
     const signed = called('a', { extra_content: { google, anthropic, bedrock: null } });
-    const other = called('b', { extra_content: { bedrock: { signed_thinking: 'b' } } });
+    const other = called('b', { extra_content: { bedrock: { signed_thinking: '[{}]' } } });
     expect(turnsOf(assistant(signed, other), result('a'), result('b'))[0]?.content).toEqual([
-      { type: 'opaque', provider: 'anthropic', data: '[]' },
-      { type: 'opaque', provider: 'vertexai', data: 'g' },
+      { type: 'opaque', provider: 'anthropic', model: 'm', data: '{}' },
+      { type: 'opaque', provider: 'vertexai', data: '{"thoughtSignature":"g","of":"call"}' },
       call('a'),
-      { type: 'opaque', provider: 'bedrock', data: 'b' },
       call('b'),
     ]);
   });

@@ -19,7 +19,7 @@ const chat: StoredChat = {
 };
 const outcome = {
   ...({ kind: 'ok', text: 'Look:{"x":1}', model: 'm-2026', queueMs: 0, providerMs: 0 } as const),
-  marks: [{ kind: 'call' as const, id: 'a', name: 'weather', at: 5, signature: 's' }],
+  marks: [{ kind: 'call' as const, id: 'a', name: 'weather', at: 5 }],
 };
 
 /** Thrown when a reader of a stream is to be admitted. */
@@ -69,12 +69,7 @@ describe('a stored chat with parts', () => {
         {
           message: {
             content: 'Look:',
-            tool_calls: [
-              {
-                ...{ id: 'a', function: { name: 'weather', arguments: '{"x":1}' } },
-                extra_content: { google: { thought_signature: 's' } },
-              },
-            ],
+            tool_calls: [{ id: 'a', function: { name: 'weather', arguments: '{"x":1}' } }],
           },
           finish_reason: 'tool_calls',
         },

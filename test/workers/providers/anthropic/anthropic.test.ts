@@ -129,10 +129,7 @@ describe.each(replyModes)('a $mode reply that thinks', ({ stream }) => {
     it('-> has its words, blocks and texts in their order, as far as its caller has a place for them', async () => {
       expect(await piecesFor('shown')).toMatchObject([hm, first, text, more, second, third, call, call]);
       expect(await piecesFor('opaque')).toMatchObject([first, text, more, second, third, call, call]);
-      const signature = JSON.stringify(blocks[provider]);
-      const bare = await piecesFor();
-      expect(bare).toMatchObject([{ kind: 'text', text: 'Look:' }, { ...call, signature }, call]);
-      expect(bare[2]).not.toHaveProperty('signature');
+      expect(await piecesFor()).toMatchObject([{ kind: 'text', text: 'Look:' }, call, call]);
     });
   });
 

@@ -118,20 +118,20 @@ describe.each(replyModes)('a $mode reply', ({ stream }) => {
       {
         ...{ text: 'Look:', reason: 'stop' },
         calls: [
-          ['a', 'f', '{"x":1}', undefined],
-          ['b', 'g', '{}', undefined],
+          ['a', 'f', '{"x":1}'],
+          ['b', 'g', '{}'],
         ],
       },
     ],
     [
       'a call of which no piece came',
       response([call('a', 'f', '{"x":1}')], called(0, call('a', 'f', '{"x":1}'))),
-      { text: '', calls: [['a', 'f', '{"x":1}', undefined]] },
+      { text: '', calls: [['a', 'f', '{"x":1}']] },
     ],
     [
       'a cut at the limit of tokens, within a call',
       replied([message('Look:'), call('a', 'f', '{"x"', 'incomplete')], cut('max_output_tokens')),
-      { text: 'Look:', reason: 'length', calls: [['a', 'f', '{"x"', undefined]], usage },
+      { text: 'Look:', reason: 'length', calls: [['a', 'f', '{"x"']], usage },
     ],
     [
       'a cut for a reason that is new',
@@ -355,7 +355,7 @@ describe('an item that first stands whole', () => {
   ])('is a call %s -> it has its arguments, once', async (_, events, output) => {
     const answer = response([], events, { output });
     const { calls } = await play(answer, { stream: true, parameters });
-    expect(calls).toEqual([['a', 'f', '{"x":1}', undefined]]);
+    expect(calls).toEqual([['a', 'f', '{"x":1}']]);
   });
 
   it.each<[where: string, events: Events, output: Item[]]>([
