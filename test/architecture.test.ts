@@ -109,6 +109,7 @@ const rooms: Record<string, string[]> = {
   'workers/providers/http': [
     ...[...base, 'shared/runtime', 'workers/providers/errors', 'workers/providers/http/patches'],
     'workers/providers/reply/exact-json.ts',
+    'workers/providers/reply/call-meter.ts',
   ],
   'workers/providers/http/patches': [],
   'workers/providers/errors': [

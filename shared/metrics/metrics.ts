@@ -143,7 +143,7 @@ export const workerMetrics = {
   ),
   tokens: counter(
     'quillgate_tokens_total',
-    'Tokens that the provider counted in conversations (input) and replies (output), also of failed attempts.',
+    'Tokens of conversations (input) and replies (output) in all calls, estimated where the provider did not count.',
     { provider, direction: ['input', 'output'] },
   ),
   queueWait: histogram(

@@ -16,6 +16,8 @@ export const usage = z
     /** Input tokens read from the provider's cache, and written to it. */
     cachedTokens: z.number().optional(),
     cacheWriteTokens: z.number().optional(),
+    /** The part of the written ones that the cache keeps for an hour. */
+    cacheWrite1hTokens: z.number().optional(),
     /** Output tokens that the model thought with. */
     reasoningTokens: z.number().optional(),
   })

@@ -2,7 +2,14 @@ import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { givenFields } from '../../shared/json/json.js';
 import type { Pass } from '../../workers/gate/gated-call.js';
-import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
+import {
+  type Call,
+  type CallingJob,
+  firstCall,
+  type MeteredRow,
+  retryOf,
+  type TimedCall,
+} from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-stream.js';
 
 type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'user' | 'hasFallback' | 'request'>> & {
@@ -25,7 +32,7 @@ type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'user' | 'hasFallback' | 're
 export function callOf(own: Own = {}): Call {
   const { now = Date.now, user, hasFallback = false, attempt = 1, isRetry = false } = own;
   const job: CallingJob = {
-    ...{ id: 'job', now, deltas: own.deltas, trace: undefined, progress: undefined },
+    ...{ id: 'job', now, deltas: own.deltas, trace: undefined, progress: undefined, calls: [] },
     ...{ begin: () => {}, recordFirstDelta: () => {} },
     signal: own.stop ?? new AbortController().signal,
     queued: { priority: own.priority ?? 0, timestamp: own.addedAt ?? 0 },
@@ -54,5 +61,13 @@ export const madeCallOf = (own: Own = {}): TimedCall => {
   const call = callOf(own);
   const sent = { ...call.request, isStreamed: own.deltas !== undefined };
   const timed = { sent, signal: call.stop, onLife: () => {}, onBegin: () => {} };
-  return { ...call, ...timed, pass };
+  const meter = { sent: () => {}, head: () => {}, heard: () => {} };
+  return { ...call, ...timed, pass, meter };
 };
+
+/** The row of a call that was answered. */
+export const meteredRow = (own: Partial<MeteredRow> = {}): MeteredRow => ({
+  ...{ kind: 'first', startedAt: 0, endedAt: 1, model: 'm', known: 'told', code: 'ok', requests: 1 },
+  tokens: { input: 1, cached: 0, written: 0, writtenFor1h: 0, output: 1, thinking: 0 },
+  ...own,
+});

@@ -11,7 +11,8 @@ import {
   type StandIns,
   standIn,
 } from '../providers/provider.js';
-import type { Call, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
+import type { Call, MeteredCall, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
+import { meter } from './meter.js';
 import { imageBytesOf, mayOmit, narrow, refusedIn } from './model-request.js';
 import type { RefusedParts } from './refused-parts.js';
 import { minTimeLeftMs, type RetryDeps, withOneRetry } from './retry.js';
@@ -35,7 +36,9 @@ export const callChain =
       deps.gate.run(call, (passed) =>
         prepare(passed, deps, (prepared) =>
           deps.metrics.watchCall(prepared, (watched) =>
-            endInTime(watched, (timed) => trace(timed, (last) => ask(last, deps))),
+            meter(watched, (metered) =>
+              endInTime(metered, (timed) => trace(timed, (last) => ask(last, deps))),
+            ),
           ),
         ),
       ),
@@ -86,7 +89,7 @@ const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =
   call.job.trace?.watchCall(call, next) ?? next(call);
 
 async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDeps): Promise<ProviderReply> {
-  const { job, sent, signal, onLife, onBegin, traceparent, user } = call;
+  const { job, sent, signal, onLife, onBegin, traceparent, user, meter } = call;
   const { deltas } = job;
   const show: OnDelta | undefined =
     deltas &&
@@ -98,7 +101,7 @@ async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDep
   const loading = withImages && imageBytesOf(sent) > 0 && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
-  const hooks = { signal, onLife, onBegin, traceparent };
+  const hooks = { signal, onLife, onBegin, traceparent, meter };
   const { bytes = 0 } = call.chatJob.texts ?? {};
   const texts = bytes > threadBytes ? standIn(turns, provider) : undefined;
   const written =
@@ -122,7 +125,7 @@ export function holdOpaque(next: OnDelta): OnDelta {
 }
 
 /** Makes the call with a signal of its own, which ends it in time. */
-async function endInTime<T>(call: PreparedCall, next: (call: TimedCall) => Promise<T>): Promise<T> {
+async function endInTime<T>(call: MeteredCall, next: (call: TimedCall) => Promise<T>): Promise<T> {
   const signal = new CallSignal(call);
   const show = () => {
     signal.show();

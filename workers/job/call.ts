@@ -4,7 +4,9 @@ import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { ProviderReply } from '../providers/provider.js';
+import type { CallMeter } from '../providers/reply/call-meter.js';
 import { imageBytesOf, type ModelRequest, type Omittable } from './model-request.js';
+import type { WorkCode } from './outcomes.js';
 
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
@@ -29,8 +31,11 @@ export type PassedCall = Call & { readonly pass: Pass };
 /** A call with the request that it makes. */
 export type PreparedCall = PassedCall & { readonly sent: ModelRequest };
 
+/** A call whose cost is heard. */
+export type MeteredCall = PreparedCall & { readonly meter: CallMeter };
+
 /** A call that ends in time. */
-export interface TimedCall extends PreparedCall {
+export interface TimedCall extends MeteredCall {
   readonly signal: AbortSignal;
   /** To be called for each complete line or frame that the provider sends. */
   readonly onLife: () => void;
@@ -59,6 +64,40 @@ export interface CallProgress {
   sent: { readonly request: ModelRequest; readonly known: readonly Omittable[] } | undefined;
 }
 
+/** The tokens of a call. `cached` and `written` are within `input`, `writtenFor1h` within `written`. */
+export interface CallTokens {
+  readonly input: number;
+  readonly cached: number;
+  readonly written: number;
+  readonly writtenFor1h: number;
+  readonly output: number;
+  /** Within `output`. */
+  readonly thinking: number;
+}
+
+/** A call that a connection took, and what is known of its cost. Times are in milliseconds since the epoch. */
+export interface MeteredRow {
+  readonly kind: Call['kind'];
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /** The model that was asked, and the one that answered, if it said so. */
+  readonly model: string;
+  readonly answered?: string | undefined;
+  /** Whether the provider has counted the tokens, or they are estimated: then they are at least so many. */
+  readonly known: 'told' | 'estimated';
+  readonly code: WorkCode;
+  /** HTTP status of the answer, and the type of the provider's error. */
+  readonly status?: number | undefined;
+  readonly type?: string | undefined;
+  /** HTTP requests: Vertex AI may take several to one reply. */
+  readonly requests: number;
+  readonly tokens: CallTokens;
+  /** The tier of service that answered, in the provider's words; absent where it does not say. */
+  readonly tier?: string | undefined;
+  /** The provider's id of the request, for its support. */
+  readonly requestId?: string | undefined;
+}
+
 /** A job, as far as its calls know it. */
 export interface CallingJob {
   readonly id: string;
@@ -67,6 +106,8 @@ export interface CallingJob {
   readonly now: () => number;
   readonly deltas: { append(text: string, mark?: Mark): void } | undefined;
   readonly trace: { watchCall(call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> } | undefined;
+  /** Its calls that were sent and have ended. */
+  readonly calls: MeteredRow[];
   /** The progress of its latest call. */
   progress: CallProgress | undefined;
   begin(): void;

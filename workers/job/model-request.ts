@@ -17,7 +17,7 @@ import { type AddedPart, addedParts } from '../providers/errors/refusals.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 
 /** The request of a job to its provider, the same in each of its calls. */
-export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent'>;
+export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin' | 'traceparent' | 'meter'>;
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { isObject } from '../../shared/json/json.js';
 import { LockLost } from '../gate/gated-call.js';
-import type { CallProgress } from './call.js';
+import type { CallProgress, MeteredRow } from './call.js';
 import type { DeltaStream } from './delta-stream.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
@@ -69,6 +69,8 @@ export class RunningJob {
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;
   trace: JobTrace | undefined;
+  /** Its calls here that were sent and have ended, in that order. */
+  readonly calls: MeteredRow[] = [];
   /** The progress of its latest call; undefined before the first. */
   progress: CallProgress | undefined;
   readonly #listeners: readonly JobListener[];

@@ -65,18 +65,17 @@ export class PoolMetrics implements JobListener {
     }
   }
 
-  /** Records a job's outcome, its cost, and the provider to which its chat was passed on. */
-  ended(_: unknown, end: JobEnd | undefined): void {
-    if (end === undefined) return;
+  /** Records the tokens of a job's calls, its outcome, and the provider to which its chat was passed on. */
+  ended(job: Pick<RunningJob, 'calls'>, end: JobEnd | undefined): void {
     const provider = this.#provider;
     const { fallbacks, tokens } = this.#instruments.metrics;
+    for (const { tokens: counted } of job.calls)
+      for (const direction of ['input', 'output'] as const)
+        tokens.inc({ provider, direction }, counted[direction]);
+    if (end === undefined) return;
     this.countJob(codeOfOutcome(end.own));
     const next = nextOf(end.outcome)?.provider;
     if (next) fallbacks.inc({ provider, next });
-    const usage = 'usage' in end.own ? end.own.usage : undefined;
-    if (usage === undefined) return;
-    tokens.inc({ provider, direction: 'input' }, usage.inputTokens);
-    tokens.inc({ provider, direction: 'output' }, usage.outputTokens);
   }
 
   recordBreaker(state: BreakerState): void {

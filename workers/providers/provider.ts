@@ -13,6 +13,7 @@ import type { Usage } from '../../shared/protocol/attempts.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { withTimeout } from '../../shared/runtime/retry.js';
 import type { AddedPart } from './errors/refusals.js';
+import type { CallMeter } from './reply/call-meter.js';
 import { toObjectText } from './reply/exact-json.js';
 
 /** A request to a provider. */
@@ -50,6 +51,8 @@ export interface ProviderRequest {
   onLife?: () => void;
   /** Called for the first part of the reply: thinking, opaque data, text or a call. */
   onBegin?: () => void;
+  /** Hears what the call costs; absent means that nothing does. */
+  meter?: CallMeter | undefined;
   /** Completes a body before it is sent; absent where it is whole. */
   fillBody?: ((body: string) => Promise<Uint8Array>) | undefined;
   /** Bounds the wait behind a complete reply; by default with timers. */

@@ -8,7 +8,7 @@ import { Cancelled, LockLost } from '../../../workers/gate/gated-call.js';
 import { CallRecord } from '../../../workers/pool/backlog.js';
 import { PoolMetrics } from '../../../workers/pool/pool-metrics.js';
 import type { FinishReason } from '../../../workers/providers/provider.js';
-import { callOf } from '../../support/calls.js';
+import { callOf, meteredRow } from '../../support/calls.js';
 import { readMetrics } from '../../support/metrics.js';
 
 let instruments: WorkerInstruments;
@@ -82,7 +82,7 @@ describe('PoolMetrics', () => {
       ...(['blocked', 'cancelled'] as const).map((kind) => ({ kind, ...times })),
       { kind: 'failed', code: 'timeout', retryable: true, ...times },
     ];
-    for (const outcome of outcomes) metrics.ended(undefined, { own: outcome, outcome });
+    for (const outcome of outcomes) metrics.ended({ calls: [] }, { own: outcome, outcome });
     metrics.countJob('internal');
     expect(await counted()).toEqual({
       'jobs_total{code="ok"}': 2,
@@ -96,6 +96,16 @@ describe('PoolMetrics', () => {
       'queue_wait_seconds_sum{}': 1.5,
       'queue_wait_seconds_bucket{le="0.005",}': 1,
       'queue_wait_seconds_bucket{le="2.5",}': 2,
+    });
+  });
+
+  it('a job that goes on elsewhere -> the tokens of its calls count all the same', async () => {
+    const counts = { cached: 1, written: 0, writtenFor1h: 0, thinking: 2 };
+    const calls = [3, 5].map((input) => meteredRow({ tokens: { input, output: 7, ...counts } }));
+    metrics.ended({ calls }, undefined);
+    expect(await counted()).toEqual({
+      'tokens_total{direction="input"}': 8,
+      'tokens_total{direction="output"}': 14,
     });
   });
 

@@ -289,7 +289,7 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     await start({ ...provider, run: () => Promise.reject(down) });
     await isCompleted(id);
     const next = await queueOf(queues, 'anthropic').getJob(`${id}-2`);
-    expect(next?.data).toMatchObject({ v: 4, chatId: id, texts });
+    expect(next?.data).toMatchObject({ v: 1, chatId: id, texts });
     expect(next?.data).not.toHaveProperty('turns');
     expect(await lie()).toBe(true);
     await next?.remove();

@@ -18,6 +18,7 @@ import {
   endReader,
   laterCounts,
   modelName,
+  tierName,
   tokenCount,
   tokenCounts,
   withCache,
@@ -81,7 +82,8 @@ function* readWhole(body: string): Iterable<ReplyPart> {
   const { stop_reason, model, usage } = answer;
   const isBegun = answer.content.some(({ type, text }) => type === 'tool_use' || text);
   const refusal = isBegun ? undefined : refusalOf(answer);
-  yield { reason: toEnd(stop_reason), refusal, isWhole: true, model, usage: toUsage(usage) };
+  const counted = { usage: toUsage(usage), tier: usage?.service_tier };
+  yield { reason: toEnd(stop_reason), refusal, isWhole: true, model, ...counted };
   for (const [index, block] of answer.content.entries())
     yield { ...toPart(index, block), opaque: toOpaque(toThinking(block)) };
 }
@@ -97,7 +99,8 @@ async function* streamed(client: Anthropic, request: ProviderRequest, body: Body
       const counted = event.usage ?? event.message?.usage;
       // Each event repeats only some of the counts.
       if (counted) counts = laterCounts(counts, counted);
-      yield { ...blocks.read(event), ...endIn(event), usage: counted ? toUsage(counts) : undefined };
+      const told = counted && { usage: toUsage(counts), tier: counted.service_tier };
+      yield { ...blocks.read(event), ...endIn(event), ...told };
     }
   }
 }
@@ -193,6 +196,8 @@ const usage = tokenCounts({
   output_tokens: tokenCount,
   cache_read_input_tokens: tokenCount,
   cache_creation_input_tokens: tokenCount,
+  cache_creation: tokenCounts({ ephemeral_1h_input_tokens: tokenCount }),
+  service_tier: tierName,
   output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
 });
 
@@ -239,6 +244,7 @@ function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
     outputTokens: output_tokens,
     cachedTokens: read,
     cacheWriteTokens: written,
+    cacheWrite1hTokens: counts?.cache_creation?.ephemeral_1h_input_tokens,
     reasoningTokens: output_tokens_details?.thinking_tokens,
   };
 }

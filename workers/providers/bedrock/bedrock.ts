@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { ErrorFacts } from '../errors/error-classification.js';
 import { type HttpClient, singleFields } from '../http/http-client.js';
 import type { Provider, ProviderRequest } from '../provider.js';
-import { endReader, tokenCount, tokenCounts, withCache } from '../reply/answer-fields.js';
+import { endReader, tierName, tokenCount, tokenCounts, withCache } from '../reply/answer-fields.js';
 import { toJsonText } from '../reply/exact-json.js';
 import { callProvider, type ReplyPart } from '../reply/provider-call.js';
 import { type InputOptions, type Thinking, toInput } from './bedrock-body.js';
@@ -53,7 +53,11 @@ const silence = { trace: ignore, debug: ignore, info: ignore, warn: ignore, erro
 type RequestHandler = BedrockRuntimeClient['config']['requestHandler'];
 
 /** The options of a command that the SDK passes on. */
-const toOptions = ({ signal, traceparent }: ProviderRequest) => ({ abortSignal: signal, traceparent });
+const toOptions = ({ signal, traceparent, meter }: ProviderRequest) => ({
+  abortSignal: signal,
+  traceparent,
+  meter,
+});
 
 /** Sends the requests of the SDK, and those of its credential providers, which take over the client's handler. */
 function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata' | 'handle' | 'destroy'> {
@@ -61,7 +65,8 @@ function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata'
     // HTTP/1.1 in place of the SDK's HTTP/2, whose shared session would carry every call of the process.
     metadata: { handlerProtocol: 'http/1.1' },
     handle: async ({ protocol, hostname, port, path, query, method, headers, body }, options) => {
-      const { abortSignal: signal, traceparent } = (options ?? {}) as Partial<ReturnType<typeof toOptions>>;
+      const given = (options ?? {}) as Partial<ReturnType<typeof toOptions>>;
+      const { abortSignal: signal, traceparent, meter } = given;
       const answer = await http.send({
         origin: `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`,
         path: path + toSearch(query),
@@ -70,6 +75,7 @@ function createRequestHandler(http: HttpClient): Pick<RequestHandler, 'metadata'
         body,
         signal,
         traceparent,
+        meter,
       });
       const { status: statusCode, body: content } = answer;
       return { response: { statusCode, headers: singleFields(answer.headers), body: content } };
@@ -137,7 +143,10 @@ async function* streamed(client: Client, request: ProviderRequest, input: Input)
       ...(piece && blocks.add(index, piece)),
       ...(contentBlockStop && { opaque: blocks.end(), call: { key: index, isEnded: true } }),
       reason: toEnd(messageStop?.stopReason),
-      usage: metadata && toUsage(metadata.usage, request.model),
+      ...(metadata && {
+        usage: toUsage(metadata.usage, request.model),
+        tier: metadata.serviceTier?.type,
+      }),
     };
   }
 }
@@ -198,7 +207,12 @@ const usage = tokenCounts({
   outputTokens: tokenCount,
   cacheReadInputTokens: tokenCount,
   cacheWriteInputTokens: tokenCount,
+  cacheDetails: z
+    .array(z.object({ ttl: z.string(), inputTokens: tokenCount }))
+    .optional()
+    .catch(undefined),
 });
+const serviceTier = z.object({ type: tierName }).optional().catch(undefined);
 const text = z.string().optional();
 const reasoning = z.object({
   reasoningText: z.object({ text, signature: text }).optional(),
@@ -216,6 +230,7 @@ const converseAnswer = z.object({
   output: z.object({ message: z.object({ content: z.array(block) }) }),
   stopReason: z.string(),
   usage,
+  serviceTier,
 });
 
 const contentBlockIndex = z.number().optional();
@@ -225,7 +240,7 @@ const streamEvent = z.object({
   contentBlockDelta: z.object({ contentBlockIndex, delta: block.optional() }).optional(),
   contentBlockStop: z.object({ contentBlockIndex }).optional(),
   messageStop: z.object({ stopReason: z.string() }).optional(),
-  metadata: z.object({ usage }).optional(),
+  metadata: z.object({ usage, serviceTier }).optional(),
 });
 
 /**
@@ -241,6 +256,7 @@ function toUsage(counts: z.infer<typeof usage>, model: string): ReplyPart['usage
     outputTokens,
     cachedTokens: counts?.cacheReadInputTokens,
     cacheWriteTokens: counts?.cacheWriteInputTokens,
+    cacheWrite1hTokens: counts?.cacheDetails?.find(({ ttl }) => ttl === '1h')?.inputTokens,
   };
 }
 

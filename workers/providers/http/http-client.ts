@@ -4,6 +4,7 @@ import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { unusableAnswer } from '../errors/error-classification.js';
+import type { CallMeter } from '../reply/call-meter.js';
 import { EventBytes, FrameMeter, LineMeter, type StreamMeter } from './stream-pieces.js';
 
 const load = createRequire(import.meta.url);
@@ -21,6 +22,8 @@ export interface CallHooks {
   onLife?: (() => void) | undefined;
   /** Completes the body before it is sent; absent where it is whole. */
   fillBody?: ((body: string) => Promise<Uint8Array>) | undefined;
+  /** Hears that the request is on its way, and how its answer begins. */
+  meter?: Pick<CallMeter, 'sent' | 'head'> | undefined;
 }
 
 /** A request with the whole of its body. */
@@ -133,11 +136,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Controller): void {
     this.#controller = controller;
     if (this.hooks.signal?.aborted) this.#abort();
+    else this.hooks.meter?.sent();
   }
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#head = { status, headers };
+    this.hooks.meter?.head(this.#head);
     this.#meter = meterOf(this.#head);
     this.#openDecoder = decoders.get(String(headers['content-encoding']).trim().toLowerCase());
     if (this.#meter) {

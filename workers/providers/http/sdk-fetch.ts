@@ -12,8 +12,8 @@ type CallOptions = { call: CallHooks };
 export const sdkTimeoutMs = 3_600_000;
 
 /** The `fetchOptions` of an SDK that tell `fetch` which call it is for. */
-export const toFetchOptions = ({ signal, traceparent, onLife, fillBody }: CallHooks): object =>
-  ({ call: { signal, traceparent, onLife, fillBody } }) satisfies CallOptions;
+export const toFetchOptions = ({ signal, traceparent, onLife, fillBody, meter }: CallHooks): object =>
+  ({ call: { signal, traceparent, onLife, fillBody, meter } }) satisfies CallOptions;
 
 /** The `fetch` for the SDKs of OpenAI, Anthropic and Vertex AI: for bodies of text, with the hooks of the call. */
 export function createSdkFetch(client: HttpClient): typeof fetch {

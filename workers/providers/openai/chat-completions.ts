@@ -6,7 +6,7 @@ import { givenFields, isObject, type JsonObject } from '../../../shared/json/jso
 import { maxOpaqueLength } from '../../../shared/protocol/parts.js';
 import { jsonOf, readEvents, toFetchOptions, wholeBody } from '../http/sdk-fetch.js';
 import { type ProviderRequest, withPlainIds } from '../provider.js';
-import { endReader, errorIn, modelName, openAiUsage } from '../reply/answer-fields.js';
+import { endReader, errorIn, modelName, openAiUsage, tierName } from '../reply/answer-fields.js';
 import { parseAnswer, toJsonText } from '../reply/exact-json.js';
 import type { ReplyPart } from '../reply/provider-call.js';
 import type { CallPiece } from '../reply/tape.js';
@@ -67,6 +67,7 @@ function* readWhole(body: string, request: ProviderRequest, headers: Headers): I
     reason: message.refusal ? 'blocked' : toEnd(finish_reason?.toLowerCase()),
     isWhole: true,
     model: answer.model,
+    tier: answer.service_tier,
     usage: answer.usage,
   } as const;
   yield* toParts(message, { ...rest, ...new Thinking(request).take(message) }, (_call, place) => place);
@@ -102,7 +103,7 @@ class Chunks {
   }
 
   read(event: EventSourceMessage, headers: Headers): ReplyPart[] {
-    const { choices, model, usage } = parseEvent(event, headers);
+    const { choices, model, service_tier: tier, usage } = parseEvent(event, headers);
     const choice = choices?.[0];
     // A message that stands whole behind its pieces says nothing more.
     const piece = choice?.delta ?? (this.#hasSaid ? undefined : choice?.message);
@@ -110,7 +111,7 @@ class Chunks {
     if (piece?.refusal) this.#blocked = 'blocked';
     this.#isUnderstood &&= Boolean(choices ?? usage) || isEmpty(event);
     const end = toEnd(choice?.finish_reason?.toLowerCase());
-    const rest = { ...this.#thinking.take(piece), reason: end && (this.#blocked ?? end), model, usage };
+    const rest = { ...this.#thinking.take(piece), reason: end && (this.#blocked ?? end), model, tier, usage };
     return toParts(piece, rest, this.#keyOf);
   }
 
@@ -254,10 +255,16 @@ const message = z.object({
 const completion = z.object({
   model: modelName,
   choices: z.array(z.object({ message, finish_reason: text })),
+  service_tier: tierName,
   usage,
 });
 
 const choice = z.object({ delta: message.nullish(), message: message.nullish(), finish_reason: text });
 
 /** Some servers send chunks without choices: token counts alone, or signs of life. */
-const chunk = z.object({ model: modelName, choices: z.array(choice.nullish()).nullish(), usage });
+const chunk = z.object({
+  model: modelName,
+  choices: z.array(choice.nullish()).nullish(),
+  service_tier: tierName,
+  usage,
+});

@@ -2,7 +2,7 @@ import { APIError, type OpenAI } from 'openai';
 import { z } from 'zod';
 import { jsonOf, readEvents, toFetchOptions, wholeBody } from '../http/sdk-fetch.js';
 import type { ProviderRequest } from '../provider.js';
-import { endReader, modelName, openAiUsage } from '../reply/answer-fields.js';
+import { endReader, modelName, openAiUsage, tierName } from '../reply/answer-fields.js';
 import { parseAnswer } from '../reply/exact-json.js';
 import type { ReplyPart } from '../reply/provider-call.js';
 import { refuseError } from './chat-completions.js';
@@ -95,9 +95,12 @@ function readPiece(type: string | null | undefined, event: unknown, items: Respo
 
 const isRefusal = ({ content }: Item): boolean => content?.some(({ refusal }) => refusal) ?? false;
 
-function toEnd({ status, incomplete_details: why, model, usage }: Answer, isRefused: boolean): ReplyPart {
+function toEnd(
+  { status, incomplete_details: why, model, service_tier: tier, usage }: Answer,
+  isRefused: boolean,
+): ReplyPart {
   const word = status === 'incomplete' ? (why?.reason ?? 'max_output_tokens') : (status ?? 'completed');
-  return { reason: isRefused ? 'blocked' : meaningOf(word), isWhole: true, model, usage };
+  return { reason: isRefused ? 'blocked' : meaningOf(word), isWhole: true, model, tier, usage };
 }
 
 /** The words of `ResponseStatus` and `IncompleteDetails` of the SDK; a new one is a cut. */
@@ -113,6 +116,7 @@ const answer = z.object({
   model: modelName,
   status: text,
   incomplete_details: z.object({ reason: text }).nullish(),
+  service_tier: tierName,
   usage: openAiUsage('input', 'output'),
 });
 type Answer = z.infer<typeof answer>;

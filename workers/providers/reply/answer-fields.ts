@@ -56,6 +56,13 @@ export const modelName = z
   .optional()
   .catch(undefined);
 
+const wordOf = (pattern: RegExp) => z.string().regex(pattern).nullish().catch(undefined);
+
+/** The tier of service that answered, as the provider names it. */
+export const tierName = wordOf(/^[\w-]{1,32}$/);
+/** The provider's id of an answer. */
+export const answerId = wordOf(/^[\w.:-]{1,128}$/);
+
 /**
  * The meaning of a provider's word for the end of a reply: `malformed` that its model could not write a call, `broken`
  * that the reply is not finished, and `unknown` that the word is new here.

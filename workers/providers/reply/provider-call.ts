@@ -22,6 +22,7 @@ import {
 } from '../errors/error-classification.js';
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from '../provider.js';
 import { type EndWord, laterCounts } from './answer-fields.js';
+import type { Heard } from './call-meter.js';
 import { StopText } from './stop-text.js';
 import { type CallPiece, Tape } from './tape.js';
 import type { OpaqueBlock } from './tape-marks.js';
@@ -44,6 +45,9 @@ export interface ReplyPart {
   /** Whether the provider has ended the reply; its reason may be missing. */
   isWhole?: boolean | undefined;
   model?: string | undefined;
+  /** The tier of service that answered, and the provider's id of the answer where no header has it. */
+  tier?: string | null | undefined;
+  answerId?: string | null | undefined;
   usage?: { [Count in keyof Usage]?: number | undefined } | null | undefined;
 }
 
@@ -70,7 +74,8 @@ interface ProviderCall {
  * 5. a text to stop at that the provider does not know ends the reply and its reading: the token counts of a stream are
  *    unknown then;
  * 6. a reply that a classifier has refused before any part of it is a failure that another provider may mend;
- * 7. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
+ * 7. the request's meter hears what was told of the cost, however the call ends;
+ * 8. a reply that is blank, unless its caller asked for such an end, that the provider did not finish, or whose calls
  *    or format cannot be used (`Tape`), is a failure too.
  */
 export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore): Promise<ProviderReply> {
@@ -97,6 +102,7 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   } finally {
     signal.removeEventListener('abort', abort);
     over.abort(callIsOver);
+    call.request.meter?.heard(answer.heard);
   }
 }
 
@@ -116,6 +122,7 @@ class Answer {
   readonly #end: ReplyPart = {};
   #hasBegun = false;
   #isStopped = false;
+  #bytes = 0;
 
   constructor(
     private readonly request: ProviderRequest,
@@ -130,6 +137,12 @@ class Answer {
   get isComplete(): boolean {
     const { reason = 'unknown', isWhole = false } = this.#end;
     return isWhole || reason !== 'unknown';
+  }
+
+  get heard(): Heard {
+    const { usage, model, tier, answerId } = this.#end;
+    const named = { model, tier: tier ?? undefined, answerId: answerId ?? undefined };
+    return { usage: usage ?? {}, ...named, isComplete: this.isComplete, bytes: this.#bytes };
   }
 
   /** Takes the parts to their end. Behind a complete reply it waits a moment for each part that says more. */
@@ -177,12 +190,13 @@ class Answer {
   }
 
   #take(part: ReplyPart): void {
-    const { reason, refusal, isWhole, model, usage } = part;
+    const { reason, refusal, isWhole, model, tier, answerId, usage } = part;
     this.request.onLife?.();
+    this.#bytes += bytesOf(part);
     const isFirst = !this.#hasBegun && isOfReply(part);
     this.#hasBegun ||= isFirst;
     if (isFirst) this.request.onBegin?.();
-    const end = Object.assign(this.#end, givenFields({ reason, refusal, isWhole, model }));
+    const end = Object.assign(this.#end, givenFields({ reason, refusal, isWhole, model, tier, answerId }));
     if (usage) end.usage = laterCounts(end.usage, usage);
     if (end.reason !== 'blocked') this.#add(part);
   }
@@ -227,6 +241,9 @@ const asEnd = () => ({ done: true, value: undefined }) as const;
 
 const saysSomething = ({ thinking, opaque, text, call }: ReplyPart): boolean =>
   Boolean(thinking || opaque || text || call);
+
+const bytesOf = ({ thinking = '', text = '', call }: ReplyPart): number =>
+  Buffer.byteLength(thinking) + Buffer.byteLength(text) + Buffer.byteLength(call?.arguments ?? '');
 
 const isOfReply = (part: ReplyPart): boolean => part.thinking !== undefined || saysSomething(part);
 

@@ -5,7 +5,16 @@ import { type ErrorFacts, unusableAnswer } from '../errors/error-classification.
 import type { HttpClient } from '../http/http-client.js';
 import { createSdkFetch, toFetchOptions } from '../http/sdk-fetch.js';
 import type { Provider, ProviderRequest } from '../provider.js';
-import { endReader, errorIn, listOf, modelName, tokenCount, tokenCounts } from '../reply/answer-fields.js';
+import {
+  answerId,
+  endReader,
+  errorIn,
+  listOf,
+  modelName,
+  tierName,
+  tokenCount,
+  tokenCounts,
+} from '../reply/answer-fields.js';
 import { toJsonText } from '../reply/exact-json.js';
 import { callProvider, type ReplyPart } from '../reply/provider-call.js';
 import { maxParsedLength, toBody, toOpaque } from './vertexai-body.js';
@@ -98,7 +107,9 @@ function toParts(response: z.infer<typeof answer>, chunk: number): ReplyPart[] {
   const reason = response.promptFeedback?.blockReason ? 'blocked' : toEnd(candidate?.finishReason);
   const written = reason === 'blocked' ? [] : (candidate?.content?.parts ?? []);
   const parts = written.flatMap((part, place) => toPieces(part, `${chunk} ${place}`));
-  const rest = { reason, model: response.modelVersion, usage: toUsage(response.usageMetadata) };
+  const { modelVersion: model, responseId, usageMetadata } = response;
+  const counted = { usage: toUsage(usageMetadata), tier: usageMetadata?.trafficType };
+  const rest = { reason, model, answerId: responseId, ...counted };
   return [...parts.slice(0, -1), { ...parts.at(-1), ...rest }];
 }
 
@@ -133,6 +144,7 @@ const usage = tokenCounts({
   candidatesTokenCount: tokenCount,
   cachedContentTokenCount: tokenCount,
   thoughtsTokenCount: tokenCount,
+  trafficType: tierName,
 });
 const text = z.string().optional();
 const functionCall = z.object({ id: text, name: text, args: z.unknown().optional() });
@@ -151,6 +163,7 @@ const answer = z.object({
   candidates: z.array(candidate).nullish(),
   promptFeedback: z.object({ blockReason: z.string().nullish() }).nullish(),
   modelVersion: modelName,
+  responseId: answerId,
   usageMetadata: usage,
 });
 
