@@ -30,6 +30,7 @@ const stampName = '.inputs.sha256';
 function digestInputs() {
   const inputs = [
     '{api,workers,shared,db,cli,dev}/**/*.ts',
+    '{shared,dev}/**/*.json',
     '{db/migrations,console}/**',
     'dev/*.mjs',
     '{package,package-lock,tsconfig,tsconfig.build,tsoa}.json',

@@ -28,6 +28,7 @@ const rooms: Record<string, string[]> = {
   'shared/urls': base,
   'shared/config': [...base, 'shared/models', 'shared/urls'],
   'shared/models': [...base, 'shared/urls'],
+  'shared/prices': [...base, 'shared/config'],
   'shared/protocol': [...base, 'shared/models'],
   'shared/runtime': [...base, 'shared/config'],
   'shared/metrics': [...base, 'shared/runtime'],
