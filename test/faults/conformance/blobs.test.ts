@@ -2,10 +2,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { parseConfig } from '../../../shared/config/config.js';
 import type { StoredImage, Turn } from '../../../shared/conversation.js';
 import { withImages, writeBlob } from '../../../shared/queue/blobs.js';
+import { openQueueStore } from '../../../shared/queue/stores/open.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { startRedisProcess } from '../../support/redis-process.js';
 import { describeStores } from '../../support/shared-store.js';
 
 const hour = 3_600_000;
@@ -212,18 +215,22 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
 
   it('a Redis without memory -> nothing is written, and what is there can be read and removed', async () => {
     if (shared.store.kind === 'postgres') return;
-    const [user, image, other] = [randomUUID(), create(600_000), create(600_000)];
-    await write(user, image);
-    const redis = new Redis(shared.url);
-    onTestFinished(async () => {
-      await redis.config('SET', 'maxmemory', '0');
-      redis.disconnect();
+    // Its own, because other files use the shared one meanwhile.
+    const own = await startRedisProcess();
+    const url = `redis://127.0.0.1:${own.port}`;
+    const store = openQueueStore(parseConfig({ REDIS_URL: url }, 'config'), createRecordingLog().log);
+    onTestFinished(() => store.close().then(own.stop));
+    const [image, other] = [create(600_000), create(600_000)].map(({ sha256: key, bytes }) => {
+      const name = { user: 'me', key };
+      return { name, write: () => writeBlob(store.blobs, name, { bytes, ttlMs: () => hour }) };
     });
-    await redis.config('SET', 'maxmemory', '1');
-    await expect(write(user, other)).rejects.toThrow('OOM');
-    expect(await read(user, image.part)).toEqual([image.bytes.toString('base64')]);
-    await shared.store.blobs.remove({ user, key: image.sha256 }, { chunks: 3 });
-    await expect(read(user, image.part)).rejects.toThrow(gone);
+    await image?.write();
+    await own.command('CONFIG', 'SET', 'maxmemory', '1');
+    await expect(other?.write()).rejects.toThrow('OOM');
+    const name = image?.name ?? expect.unreachable();
+    expect(await store.blobs.read(name, { chunks: 3 })).not.toContain(undefined);
+    await store.blobs.remove(name, { chunks: 3 });
+    expect(await store.blobs.read(name, { chunks: 3 })).toEqual([undefined, undefined, undefined]);
   });
 
   async function empty(): Promise<void> {
