@@ -20,7 +20,7 @@ export type Tokens = Readonly<
   Record<'input' | 'cached' | 'written' | 'writtenFor1h' | 'output' | 'thinking', number>
 >;
 
-/** With the day of the price, which a call without tokens does not have; or with what has no price or cannot be. */
+/** A cost with the day of its price, which a call without tokens does not have; or why the cost is unknown. */
 export type Cost =
   | { readonly nanoDollars: bigint; readonly dated: string | undefined }
   | { readonly nanoDollars: undefined; readonly unknown: 'model' | 'tier' | 'kind' | 'counts' };

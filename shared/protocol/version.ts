@@ -6,7 +6,7 @@ import { jsonText } from './json-text.js';
 /** The newest that this release reads; it reads all before as well. */
 const newest = 4;
 
-/** The version that this release writes: the release before reads all of it under the first. */
+/** The version that this release writes, whatever stands under it: the release before reads all of it so. */
 export const writtenVersion = 1;
 
 /** The `v` of everything that is read. After reading, all of it is of this release's version; writing decides anew. */

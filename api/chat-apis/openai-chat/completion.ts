@@ -10,7 +10,7 @@ import { givenFields } from '../../../shared/json/json.js';
 import { writerOf } from '../../../shared/protocol/outcome.js';
 import { type CallMark, hasCalls, piecesOf, textOfTape } from '../../../shared/protocol/parts.js';
 import type { StoredChat } from '../../../shared/protocol/stored-chat.js';
-import { answeredBy, type Completion } from '../../chat/chat-result.js';
+import type { Completion } from '../../chat/chat-result.js';
 import { PartsBeforeCall } from './extra-content.js';
 
 /** The fields that all forms of a completion share. */
@@ -35,7 +35,6 @@ export const headOf = <T extends string>(object: T, { id, created, model, isFlex
 
 /** The whole reply; `head.model` is the model of the request. */
 export function toChatCompletion(head: CompletionHead, completion: Completion): ChatCompletion {
-  const _writer = answeredBy(completion, head.provider);
   const text = textOfTape(completion);
   const before = new PartsBeforeCall();
   const calls: CompletionToolCall[] = [];

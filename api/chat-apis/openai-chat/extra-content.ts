@@ -3,7 +3,7 @@ import { type ProviderId, providerIds } from '../../../shared/contracts/contract
 import { isBlank, type OpaquePart, type Part } from '../../../shared/conversation.js';
 import { isObject, readJson, readObject } from '../../../shared/json/json.js';
 import { providerModels } from '../../../shared/models/provider-models.js';
-import { type CallMark, type OpaquePiece, type ReplyPiece } from '../../../shared/protocol/parts.js';
+import type { CallMark, OpaquePiece, ReplyPiece } from '../../../shared/protocol/parts.js';
 import type { ToolCallBody } from './message-body.js';
 
 /**
