@@ -39,16 +39,18 @@ const openaiUsage = {
 
 /** An answer of OpenAI: its message, and the deltas of its stream. */
 export const openai = (message: Block, deltas: Block[], finish_reason = 'tool_calls'): PlayedAnswer => ({
-  whole: JSON.stringify({ choices: [{ message, finish_reason }], usage: openaiUsage }),
+  whole: JSON.stringify({ choices: [{ message, finish_reason }], service_tier: 'flex', usage: openaiUsage }),
   events: [
     ...deltas.map((delta): Events[number] => ['', { choices: [{ delta, finish_reason: null }] }]),
     ['', { choices: [{ delta: {}, finish_reason }] }],
-    ['', { choices: [], usage: openaiUsage }],
+    ['', { choices: [], service_tier: 'flex', usage: openaiUsage }],
   ],
 });
 
 const anthropicUsage = {
   ...{ input_tokens: 9, cache_read_input_tokens: 4, cache_creation_input_tokens: 2, output_tokens: 7 },
+  cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 1 },
+  service_tier: 'priority',
   output_tokens_details: { thinking_tokens: 3 },
 };
 
@@ -79,16 +81,21 @@ export const used = (index: number, id: string, name: string, ...pieces: string[
 
 const bedrockUsage = {
   ...{ inputTokens: 9, cacheReadInputTokens: 4, cacheWriteInputTokens: 2, outputTokens: 7, totalTokens: 22 },
+  cacheDetails: [
+    { ttl: '5m', inputTokens: 1 },
+    { ttl: '1h', inputTokens: 1 },
+  ],
 };
+const serviceTier = { type: 'flex' };
 
 /** An answer of Bedrock: its blocks, and the events of its stream between those that begin and end each. */
 export const bedrock = ({ blocks, pieces, stopReason = 'tool_use' }: Answered): PlayedAnswer => ({
-  whole: `{"output":{"message":{"role":"assistant","content":${listOf(blocks)}}},"stopReason":"${stopReason}","usage":${JSON.stringify(bedrockUsage)}}`,
+  whole: `{"output":{"message":{"role":"assistant","content":${listOf(blocks)}}},"stopReason":"${stopReason}","usage":${JSON.stringify(bedrockUsage)},"serviceTier":${JSON.stringify(serviceTier)}}`,
   events: [
     ['messageStart', { role: 'assistant' }],
     ...pieces,
     ['messageStop', { stopReason }],
-    ['metadata', { usage: bedrockUsage }],
+    ['metadata', { usage: bedrockUsage, serviceTier }],
   ],
 });
 
@@ -137,6 +144,7 @@ export const saying = {
 const usageMetadata = {
   ...{ promptTokenCount: 15, candidatesTokenCount: 4, thoughtsTokenCount: 3 },
   cachedContentTokenCount: 4,
+  trafficType: 'ON_DEMAND',
 };
 
 /** An answer of Vertex AI: the parts of each chunk of its stream; the whole has all of them. */
@@ -146,7 +154,7 @@ export function vertexai(
   counts: Block = usageMetadata,
 ): PlayedAnswer {
   const candidate = (parts: Block[], more: Block = {}) => [{ content: { role: 'model', parts }, ...more }];
-  const end = { usageMetadata: counts };
+  const end = { usageMetadata: counts, responseId: 'r-1' };
   return {
     whole: JSON.stringify({ candidates: candidate(chunks.flat(), { finishReason }), ...end }),
     events: chunks.map((parts, place) => [

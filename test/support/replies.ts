@@ -28,6 +28,7 @@ export interface ProviderCommand {
   omits?: ProviderRequest['omits'];
   signal?: AbortSignal;
   withTimeout?: ProviderRequest['withTimeout'];
+  meter?: ProviderRequest['meter'];
   onLife?: () => void;
   /** Whether it is asked for as a stream, although it is not read as one. */
   isStreamed?: boolean;
@@ -53,6 +54,7 @@ export async function ask(
     withTimeout,
     onLife,
     isStreamed,
+    meter,
     onDelta,
   }: ProviderCommand,
 ): Promise<ProviderReply & { deltas: string[] }> {
@@ -61,7 +63,7 @@ export async function ask(
     deltas.push(text);
     onDelta?.(text);
   };
-  const hooks = givenFields({ withTimeout, onLife, reasoning, asksThinking, user, omits, isStreamed });
+  const hooks = givenFields({ withTimeout, onLife, reasoning, asksThinking, user, omits, isStreamed, meter });
   const limit = maxOutputTokens === null ? {} : { maxOutputTokens };
   const request = { turns, model, ...limit, parameters, blankAllowedFor, signal, ...hooks };
   const reply = await (stream ? provider.run(request, collect) : provider.run(request));

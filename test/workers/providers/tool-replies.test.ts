@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { type PlayedAnswer, startPlaying } from '../../support/playing-provider.js';
 import { openai, plain, saying, usage, vertexai } from '../../support/provider-answers.js';
@@ -48,13 +48,13 @@ const answers: Answer[] = [
     'anthropic',
     'calls behind a text',
     saying.anthropic(['Look:'], 'tool_use', ...called),
-    { ...both, usage: { ...usage, cacheWriteTokens: 2, reasoningTokens: 3 } },
+    { ...both, usage: { ...usage, cacheWriteTokens: 2, cacheWrite1hTokens: 1, reasoningTokens: 3 } },
   ],
   [
     'bedrock',
     'calls behind a text',
     saying.bedrock(['Look:'], 'tool_use', ...called),
-    { ...both, usage: { ...usage, cacheWriteTokens: 2 } },
+    { ...both, usage: { ...usage, cacheWriteTokens: 2, cacheWrite1hTokens: 1 } },
   ],
   [
     'vertexai',
@@ -106,6 +106,18 @@ describe.each(replyModes)('$mode', ({ stream }) => {
   it.each(answers)('an answer of %s -> is read with %s', async (provider, _, answer, gives) => {
     const reply = play(provider, answer, { stream, parameters: { tools }, blankAllowedFor: ['length'] });
     expect(await reply).toMatchObject(gives);
+  });
+
+  it.each<[ProviderId, object]>([
+    ['openai', { tier: 'flex' }],
+    ['anthropic', { tier: 'priority' }],
+    ['bedrock', { tier: 'flex' }],
+    ['vertexai', { tier: 'ON_DEMAND', answerId: 'r-1' }],
+  ])('an answer of %s -> its meter hears %j, once', async (id, told) => {
+    const heard = vi.fn();
+    const meter = { sent: () => {}, head: () => {}, heard };
+    await play(id, plain[id](), { stream, meter });
+    expect(heard.mock.calls).toMatchObject([[{ ...told, isComplete: true, bytes: 2 }]]);
   });
 
   it.each<[ProviderId, string, string]>([

@@ -123,7 +123,9 @@ async function* whole(client: Client, request: ProviderRequest, input: Input): A
   const command = new ConverseCommand(input);
   fillBodyOf(command, request);
   const answer = converseAnswer.parse(await client.send(command, toOptions(request)));
-  yield { reason: toEnd(answer.stopReason), usage: toUsage(answer.usage, request.model) };
+  const { stopReason, serviceTier: tier } = answer;
+  const counted = { usage: toUsage(answer.usage, request.model), tier: tier?.type };
+  yield { reason: toEnd(stopReason), ...counted };
   const blocks = new Blocks();
   yield* answer.output.message.content.map((block, index) => blocks.add(index, block));
   yield { opaque: blocks.end() };
