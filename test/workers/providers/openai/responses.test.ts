@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { piecesOf } from '../../../../shared/protocol/parts.js';
 import { heldTimeouts } from '../../../support/held-timeouts.js';
 import { type PlayedAnswer, startPlaying, withEvent } from '../../../support/playing-provider.js';
@@ -110,6 +110,16 @@ const hello = replied([message('Hello')]);
 const parameters = { tools: [{ name: 'f' }, { name: 'g' }] };
 
 describe.each(replyModes)('a $mode reply', ({ stream }) => {
+  it('says its tier of service -> its meter hears it', async () => {
+    const heard = vi.fn();
+    const meter = { sent: () => {}, head: () => {}, heard };
+    await play(response([message('Hello')], said(0, ['Hello']), { service_tier: 'priority' }), {
+      stream,
+      meter,
+    });
+    expect(heard.mock.calls).toMatchObject([[{ tier: 'priority', isComplete: true, bytes: 5 }]]);
+  });
+
   it.each<[given: string, PlayedAnswer, gives: object]>([
     ['a text', hello, { text: 'Hello', reason: 'stop', model: 'm-1', usage }],
     [
