@@ -23,8 +23,6 @@ import {
 } from './addresses.js';
 import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
-import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-feed.js';
-import { HistoryController, type HistoryControllerDeps } from './admin/history.controller.js';
 import { jobQuery } from './admin/pool-jobs.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pool-settings.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
@@ -47,6 +45,9 @@ import { type BodyLimits, jsonBody } from './http/json-body.js';
 import { LargeWork } from './http/large-work.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest, traceRequests } from './http/request-log.js';
+import { requestQuery } from './ledger/ledger-query.js';
+import { RequestsController, type RequestsControllerDeps } from './ledger/requests.controller.js';
+import { SamplesController, type SamplesControllerDeps, sampleQuery } from './ledger/samples.controller.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
@@ -76,7 +77,8 @@ export interface AppDeps extends HealthDeps, SiteDeps {
 /** The dependencies of the controllers for operators. */
 interface AdminDeps
   extends PoolsControllerDeps,
-    HistoryControllerDeps,
+    SamplesControllerDeps,
+    RequestsControllerDeps,
     EventsControllerDeps,
     SessionControllerDeps,
     AccountsDeps,
@@ -153,7 +155,8 @@ const controllers = [
   StoredChatsController,
   BlogsController,
   FeedsController,
-  HistoryController,
+  SamplesController,
+  RequestsController,
   PoolsController,
   EventsController,
   SessionController,
@@ -208,16 +211,7 @@ export const describeApi = (facts: DocumentFacts, apis = chatApis): object =>
         TokenInput: tokenInput,
         PreviewInput: previewBody,
       },
-      queries: [
-        postQuery,
-        userQuery,
-        tokenQuery,
-        auditQuery,
-        requestQuery,
-        sampleQuery,
-        eventsQuery,
-        jobQuery,
-      ],
+      queries: [postQuery, userQuery, tokenQuery, auditQuery, requestQuery, sampleQuery, jobQuery],
     },
     apis,
   );

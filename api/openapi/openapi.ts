@@ -49,14 +49,13 @@ export function createDocument(
   }
   for (const api of apis) addApi(document, api);
   const groups = groupsOf(apis);
-  const parameters = Object.assign({}, ...queries.map(limitsOf)) as Record<string, Schema>;
   for (const [path, operations] of Object.entries(document.paths))
     for (const operation of Object.values(operations)) {
       const { name = '' } = groupOf(path, groups) ?? {};
       Object.assign(operation, { tags: [name] });
       describeHeaders(operation, { isPublic: publicGroups.has(name) });
       describeSecurity(operation, facts);
-      describeParameters(operation, parameters);
+      describeParameters(operation, queries);
       describeTexts(operation);
     }
   const schemas = Object.fromEntries(
@@ -153,13 +152,16 @@ function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): 
 }
 
 /** Operations whose `id` in the path is no UUID, or need not be one. */
-const namedOtherwise: ReadonlySet<string> = new Set(['getModel', 'getPost']);
+const namedOtherwise: ReadonlySet<string> = new Set(['getModel', 'getPost', 'getRequest']);
 
 /** Adds limits in characters from the schemas that check them: the generated check would count UTF-16 units. */
 function describeParameters(
   { parameters = [], operationId }: Operation,
-  limits: Record<string, Schema>,
+  queries: readonly z.ZodObject[],
 ): void {
+  const names = parameters.flatMap(({ name, in: place }) => (place === 'query' ? [name] : [])).sort();
+  const checked = queries.find(({ shape }) => Object.keys(shape).sort().join() === names.join());
+  const limits = checked ? limitsOf(checked) : {};
   for (const parameter of parameters) {
     const { name, in: place, schema } = parameter;
     // Instead of a reference, beside which nothing may stand.

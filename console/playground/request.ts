@@ -78,16 +78,37 @@ const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** The same request for a shell; `url` is the address of chat. Credentials are for the reader to put in. */
 export function toCurl(request: PlaygroundRequest, url: string): string {
-  const { path, headers, json } = toStream(request);
+  const { headers, json, address } = toProgram(request, url);
   const lines = [
     'curl -N -u "$CHAT_USERNAME:$CHAT_PASSWORD"',
-    ...Object.entries({ ...headers, 'Content-Type': 'application/json' }).map(
-      ([name, value]) => `-H ${quote(`${name}: ${value}`)}`,
-    ),
+    ...Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
     `-d ${quote(JSON.stringify(json))}`,
-    quote(usesTools(request) ? new URL(path, url).href : url),
+    quote(address),
   ];
   return lines.join(' \\\n  ');
+}
+
+/** The request for a program; `url` is the address of chat. */
+function toProgram(request: PlaygroundRequest, url: string) {
+  const { path, headers, json } = toStream(request);
+  const address = usesTools(request) ? new URL(path, url).href : url;
+  return { address, json, headers: { ...headers, 'Content-Type': 'application/json' } };
+}
+
+/** The same request with `fetch`, for Node; `url` is the address of chat. */
+export function toFetch(request: PlaygroundRequest, url: string): string {
+  const { address, json, headers } = toProgram(request, url);
+  const write = (value: unknown) => JSON.stringify(value, null, 2).replaceAll('\n', '\n  ');
+  const head = write({ Authorization: '', ...headers });
+  return [
+    'const { CHAT_USERNAME, CHAT_PASSWORD } = process.env;',
+    `const response = await fetch(${JSON.stringify(address)}, {`,
+    "  method: 'POST',",
+    `  headers: ${head.replace('""', "'Basic ' + btoa(CHAT_USERNAME + ':' + CHAT_PASSWORD)")},`,
+    `  body: JSON.stringify(${write(json)}),`,
+    '});',
+    'for await (const text of response.body.pipeThrough(new TextDecoderStream())) process.stdout.write(text);',
+  ].join('\n');
 }
 
 /** The same request with OpenAI's library for Python; `origin` is that of this server. */

@@ -1,9 +1,10 @@
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import type { CallTokens } from '../../shared/protocol/entries.js';
 import { providerErrorOf } from '../providers/errors/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 import type { CallMeter, Heard } from '../providers/reply/call-meter.js';
-import type { CallTokens, MeteredCall, Next, PreparedCall } from './call.js';
+import type { MeteredCall, Next, PreparedCall } from './call.js';
 import type { ModelRequest } from './model-request.js';
 import { codeOfError, type WorkCode } from './outcomes.js';
 

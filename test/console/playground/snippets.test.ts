@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { toCurl, toOpenAi } from '../../../console/playground/request.ts';
+import { toCurl, toFetch, toOpenAi } from '../../../console/playground/request.ts';
 
 const request = {
   ...{ provider: 'bedrock', model: "it's", fallback: 'openai', wait: '30' },
@@ -53,3 +53,26 @@ describe('toOpenAi', () => {
     expect(text).toContain('"additionalProperties":False,"description":"not true"');
   });
 });
+
+describe('toFetch', () => {
+  it('is a program that sends just this, with any texts, and writes what comes', async () => {
+    const sent: { url: string; init: RequestInit }[] = [];
+    const written: string[] = [];
+    const program = new AsyncFunction('fetch', 'process', toFetch(request, 'https://gate.example/chat'));
+    const answer = async (url: string, init: RequestInit) => {
+      sent.push({ url, init });
+      return new Response('data: Hi');
+    };
+    const env = { CHAT_USERNAME: 'ann', CHAT_PASSWORD: 'secret' };
+    await program(answer, { env, stdout: { write: (text: string) => written.push(text) } });
+    expect(sent).toMatchObject([{ url: 'https://gate.example/chat', init: { method: 'POST' } }]);
+    expect(sent[0]?.init.headers).toMatchObject({
+      ...{ Authorization: `Basic ${btoa('ann:secret')}`, 'X-LLM-Model': "it's", Prefer: 'wait=30' },
+    });
+    expect(JSON.parse(String(sent[0]?.init.body))).toEqual({ messages: request.messages });
+    expect(written.join('')).toBe('data: Hi');
+  });
+});
+
+/** The constructor of asynchronous functions has no name of its own. */
+const AsyncFunction = Object.getPrototypeOf(async () => undefined).constructor;

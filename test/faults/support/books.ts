@@ -11,9 +11,10 @@ import {
 } from '../../support/deployment.js';
 import { patienceMs } from '../../support/patience.js';
 import type { StoreServer } from '../../support/stores.js';
-import { type Balance, type BooksRules, sumUp } from './balance.js';
+import { type Balance, type BooksRules, markOf, sumUp } from './balance.js';
 import { createCompletions } from './completions.js';
 import type { JobBoard } from './job-board.js';
+import { balanceLedger } from './ledger.js';
 import { createRequests } from './requests.js';
 import { createStreams } from './streams.js';
 
@@ -44,6 +45,7 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
   const resources = new AsyncDisposableStack();
   const firstCall = deployment.simulator.calls.lastId;
   const logs = deployment.logsFromNow();
+  const since = Date.now();
   const books = {
     ...{ deployment, jobs, server },
     /** The lines that the programs have logged since the case began. */
@@ -87,10 +89,17 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
     const calls = made.filter((model) => asked.has(model) || !earlier.has(model));
     for (const model of asked) earlier.add(model);
     await deployment.restore();
+    const outbox = await countUntilNone(jobs.outboxEntries, withinMs);
+    const marks = [...new Set([...asked].flatMap((model) => markOf(model) ?? []))];
+    const ledger = await balanceLedger({
+      ...{ stores: deployment.stores, since, marks },
+      calledModels: calls,
+    });
     const answers = requests.entries.flatMap(({ answer }) => answer ?? []);
     return {
       ...sumUp(requests.entries, calls, rules),
-      leftovers: { jobs: unfinished, calls: inFlight },
+      leftovers: { jobs: unfinished, calls: inFlight, outbox },
+      ledger,
       fatal: unexpectedLines(logs()),
       leaks: countLeaks(logs(), answers),
     };

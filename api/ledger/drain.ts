@@ -1,0 +1,236 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import type { Database } from '../../db/database/client.js';
+import type { CallRow, LedgerBatch, RequestRow } from '../../db/ledger/rows.js';
+import { writeLedger } from '../../db/ledger/write.js';
+import { Failure } from '../../shared/failures.js';
+import type { ApiInstruments } from '../../shared/metrics/instruments.js';
+import type { Prices } from '../../shared/prices/prices.js';
+import { decodeEntry, type Entry } from '../../shared/protocol/entries.js';
+import { isNewer } from '../../shared/protocol/version.js';
+import type { OutboxEntry, QueueStore } from '../../shared/queue/queue-store.js';
+import type { Log } from '../../shared/runtime/log.js';
+import { closedInTime } from '../../shared/runtime/retry.js';
+
+interface DrainDeps {
+  store: Pick<QueueStore, 'outbox' | 'records' | 'now'>;
+  database: Pick<Database, 'run'>;
+  prices: Prices;
+  metrics: Pick<ApiInstruments['metrics'], 'cost' | 'ledgerDropped'>;
+  log: Log;
+  /** Time between two looks at the outbox, in milliseconds. */
+  everyMs?: number;
+}
+
+/** Entries of one statement. */
+const batchSize = 500;
+/** A process that dies with the lease delays the ledger for as long. */
+const leaseMs = 1000;
+const leaseKey = 'lease.ledger';
+
+/**
+ * Moves the entries of the outbox to the tables of the ledger, with their costs, in one API process at a time. Two at
+ * once do no harm, as each row has its key. A batch that PostgreSQL refuses is halved, down to the entry that it is
+ * about, which is dropped. Entries of a newer release stay for its processes.
+ */
+export class LedgerDrain {
+  readonly #deps: DrainDeps;
+  readonly #stopping = new AbortController();
+  readonly #warned = new LRUCache<string, true>({ max: 1000 });
+  #leasedUntil = 0;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(deps: DrainDeps) {
+    this.#deps = deps;
+  }
+
+  start(): this {
+    this.#running = this.#run();
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await closedInTime(this.#running);
+  }
+
+  /** Moves all entries that there are, if this process may. Throws when a store is away. */
+  async drain(): Promise<void> {
+    let after: string | undefined;
+    for (;;) {
+      const read = await this.#deps.store.outbox.read({ limit: batchSize, after });
+      if (read.length === 0 || this.#stopping.signal.aborted || !(await this.#hasLease())) return;
+      await this.#move(read);
+      if (read.length < batchSize) return;
+      after = read.at(-1)?.id;
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    const { everyMs = 500, log } = this.#deps;
+    const pause = () => delay(everyMs, true, { signal, ref: false }).catch(() => false);
+    while (await pause()) await this.drain().catch((err) => log.debug({ err }, 'ledger not written'));
+  }
+
+  async #hasLease(): Promise<boolean> {
+    if (performance.now() < this.#leasedUntil) return true;
+    const until = performance.now() + leaseMs;
+    if (!(await this.#deps.store.records.create(leaseKey, { value: '', ttlMs: leaseMs }))) return false;
+    this.#leasedUntil = until;
+    return true;
+  }
+
+  async #move(read: readonly OutboxEntry[]): Promise<void> {
+    const { store } = this.#deps;
+    const mine = read.filter(({ entry }) => !isNewer(entry));
+    const entries = mine.flatMap(({ entry }) => decodeEntry(entry) ?? []);
+    this.#drop(mine.length - entries.length, 'unreadable entries of the ledger dropped');
+    await this.#write(entries);
+    await store.outbox.remove(mine.map(({ id }) => id));
+  }
+
+  async #write(entries: readonly Entry[]): Promise<void> {
+    if (entries.length === 0) return;
+    const { database, metrics } = this.#deps;
+    try {
+      const batch = toBatch(entries, (call) => this.#price(call));
+      const costs = await writeLedger(database, batch);
+      for (const [provider, nanoDollars] of costs) metrics.cost.inc({ provider }, Number(nanoDollars) / 1e9);
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      if (entries.length === 1) return this.#drop(1, 'an entry that PostgreSQL refuses dropped', error);
+      const half = Math.ceil(entries.length / 2);
+      await this.#write(entries.slice(0, half));
+      await this.#write(entries.slice(half));
+    }
+  }
+
+  #drop(entries: number, what: string, err?: unknown): void {
+    if (entries === 0) return;
+    this.#deps.metrics.ledgerDropped.inc({}, entries);
+    this.#deps.log.error({ entries, err }, what);
+  }
+
+  /** Warns once a day of a model whose price is unknown. */
+  #price(call: UnpricedCall): Pick<CallRow, 'cost' | 'priceDated'> {
+    const { provider, answered, model, endedAt: at, tier, requests, tokens } = call;
+    const named = answered ?? model ?? '';
+    const priced = { provider, model: named, tier: tier ?? undefined, at, requests, tokens };
+    const cost = this.#deps.prices.costOf(priced);
+    if (cost.nanoDollars !== undefined) return { cost: cost.nanoDollars, priceDated: cost.dated ?? null };
+    const key = `${new Date(at).toDateString()} ${provider} ${named}`;
+    if (!this.#warned.has(key)) {
+      this.#warned.set(key, true);
+      this.#deps.log.warn({ provider, model: named, unknown: cost.unknown }, 'the cost of a call is unknown');
+    }
+    return { cost: null, priceDated: null };
+  }
+}
+
+type UnpricedCall = Omit<CallRow, 'cost' | 'priceDated'>;
+type PriceCall = (call: UnpricedCall) => Pick<CallRow, 'cost' | 'priceDated'>;
+
+/** The rows of some entries, each key once; no lost run stands for a run that ended with an entry of its own here. */
+export function toBatch(entries: readonly Entry[], price: PriceCall): LedgerBatch {
+  const requests = new Map<string, RequestRow>();
+  for (const row of entries.map(toRequest)) requests.set(row.chat, merge(requests.get(row.chat), row));
+  const runs = entries.filter((entry) => entry.kind === 'run');
+  const calls = runs.flatMap(callsOf).map((call) => ({ ...call, ...price(call) }));
+  const ended = runs.filter(({ goesOn }) => !goesOn).map(runOf);
+  const known = new Set([...calls, ...ended].map(runKeyOf));
+  const lost = entries.flatMap((entry) => (entry.kind === 'lost' ? lostRunsOf(entry) : []));
+  const all = [...calls, ...lost.filter((call) => !known.has(runKeyOf(call)))];
+  return {
+    requests: [...requests.values()],
+    calls: [...new Map(all.map((call) => [keyOf(call), call])).values()],
+    ended,
+  };
+}
+
+type RunEntry = Extract<Entry, { kind: 'run' }>;
+type LostEntry = Extract<Entry, { kind: 'lost' }>;
+
+const runOf = ({ chat, attempt, addedAt, run }: RunEntry) => ({ chat, attempt, addedAt, run });
+const runKeyOf = ({ chat, attempt, addedAt, run }: ReturnType<typeof runOf>) =>
+  `${chat} ${attempt} ${addedAt} ${run}`;
+const keyOf = (call: CallRow) => `${runKeyOf(call)} ${call.start} ${call.call}`;
+
+function toRequest(entry: Entry): RequestRow {
+  const { chat, origin } = entry;
+  if (entry.kind === 'joined') return { chat, origin, addedAt: entry.endedAt, joins: entry.joins };
+  const row = { chat, origin, addedAt: entry.addedAt };
+  if (entry.kind === 'left') return { ...row, left: { code: entry.code, at: entry.endedAt } };
+  if (entry.end === undefined) return row;
+  const { endedAt: at, ...end } = entry.end;
+  return {
+    ...row,
+    end: { ...end, at, attempt: entry.attempt, run: entry.kind === 'run' ? entry.run : entry.runs },
+  };
+}
+
+function merge(known: RequestRow | undefined, row: RequestRow): RequestRow {
+  if (known === undefined) return row;
+  const rankOf = ({ end }: RequestRow) => (end ? end.attempt * 100 + end.run : -1);
+  const end = rankOf(row) >= rankOf(known) ? row.end : known.end;
+  const left = known.left ?? row.left;
+  return {
+    ...known,
+    addedAt: Math.min(known.addedAt, row.addedAt),
+    ...(end && { end }),
+    ...(left && { left }),
+  };
+}
+
+const callsOf = (entry: RunEntry): UnpricedCall[] =>
+  entry.calls.map((call, n) => ({
+    ...runOf(entry),
+    origin: entry.origin,
+    provider: entry.provider,
+    start: entry.start,
+    call: n + 1,
+    kind: call.kind,
+    model: call.model,
+    answered: call.answered ?? null,
+    startedAt: call.startedAt,
+    endedAt: call.endedAt,
+    known: call.known,
+    code: call.code,
+    status: call.status ?? null,
+    type: call.type ?? null,
+    requests: call.requests,
+    tokens: call.tokens,
+    tier: call.tier ?? null,
+    requestId: call.requestId ?? null,
+  }));
+
+const lostRunsOf = ({ chat, origin, attempt, addedAt, provider, runs }: LostEntry): CallRow[] =>
+  Array.from({ length: runs }, (_, n) => ({
+    ...unknownCall,
+    chat,
+    origin,
+    attempt,
+    addedAt,
+    provider,
+    run: n + 1,
+    startedAt: addedAt,
+    endedAt: addedAt,
+  }));
+
+const unknownCall = {
+  start: 0,
+  call: 0,
+  kind: 'lost',
+  model: null,
+  answered: null,
+  known: 'lost',
+  code: null,
+  status: null,
+  type: null,
+  requests: 0,
+  tokens: { input: 0, cached: 0, written: 0, writtenFor1h: 0, output: 0, thinking: 0 },
+  tier: null,
+  requestId: null,
+  cost: null,
+  priceDated: null,
+} as const;

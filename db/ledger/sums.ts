@@ -1,0 +1,67 @@
+import type { TokenCounts } from '../../shared/contracts/ledger.js';
+import { type SQL, sql } from '../database/drizzle.js';
+import { goodResults } from '../schema.js';
+
+/** How each call or lost run adds to the columns of `usage_days`, by their names. */
+export const summands = {
+  calls: "(known <> 'lost')::int",
+  failed: `(coalesce(code, 'ok') not in ('${goodResults.join("', '")}'))::int`,
+  estimated: "(known = 'estimated')::int",
+  lost: "(known = 'lost')::int",
+  unpriced: "(known <> 'lost' and cost_nanos is null)::int",
+  input: 'input',
+  cached: 'cached',
+  written: 'written',
+  written_for_1h: 'written_for_1h',
+  output: 'output',
+  thinking: 'thinking',
+  cost_nanos: 'coalesce(cost_nanos, 0)',
+};
+
+/** The names of the columns that are sums. */
+export const sumColumns = Object.keys(summands);
+
+/** The key of `usage_days` that a call belongs to, by the names of its columns. */
+export const dayKey = {
+  day: "(ended_at at time zone 'UTC')::date",
+  user_id: 'user_id',
+  token_id: "coalesce(token_id, '')",
+  provider: 'provider',
+  model: "case when input + output > 0 then coalesce(answered_model, model, '') else '' end",
+  api: 'api',
+};
+
+/** A statement's part for each of these, with commas between. */
+export const listOf = <T>(items: readonly T[], write: (item: T) => string): SQL =>
+  sql.raw(items.map((item) => write(item)).join(', '));
+
+/** Expressions under their names. */
+export const named = (expressions: Readonly<Record<string, string>>): SQL =>
+  listOf(Object.entries(expressions), ([name, expression]) => `${expression} as ${name}`);
+
+/** Sums of calls or days, as `sumsOf` gives them; the cost is that of the calls whose cost is known, in dollars. */
+export interface Sums {
+  calls: number;
+  failed: number;
+  estimated: number;
+  unpriced: number;
+  lost: number;
+  tokens: TokenCounts;
+  cost: number;
+}
+
+/** The sums over rows of `calls`, or of `usage_days`. */
+export function sumsOf(table: 'calls' | 'days'): SQL<Sums> {
+  const objectOf = (columns: Record<string, keyof typeof summands>) =>
+    Object.entries(columns).map(([key, column]) => {
+      const each = table === 'days' ? column : summands[column];
+      return `'${key}', coalesce(sum(${each}), 0)${column === 'cost_nanos' ? '::float8 / 1e9' : ''}`;
+    });
+  const counts = { calls: 'calls', failed: 'failed', estimated: 'estimated', unpriced: 'unpriced' } as const;
+  const own = objectOf({ ...counts, lost: 'lost', cost: 'cost_nanos' });
+  const tokens = objectOf({
+    ...{ input: 'input', cached: 'cached', written: 'written', writtenFor1h: 'written_for_1h' },
+    ...{ output: 'output', thinking: 'thinking' },
+  });
+  return sql<Sums>`jsonb_build_object('tokens', jsonb_build_object(${sql.raw(tokens.join())}), ${sql.raw(own.join())})`;
+}

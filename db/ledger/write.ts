@@ -1,0 +1,166 @@
+import type { ProviderId } from '../../shared/contracts/contract.js';
+import type { Database } from '../database/client.js';
+import { sql } from '../database/drizzle.js';
+import { calls, requests, usageDays } from '../schema.js';
+import type { CallKey, CallRow, LedgerBatch, RequestRow } from './rows.js';
+import { dayKey, listOf, named, sumColumns, summands } from './sums.js';
+
+/**
+ * Writes the rows in one statement, as often as one likes: what is there already adds nothing. Each table is written in
+ * the order of its keys, so that two writers do not wait for each other in a circle.
+ * 1. Requests keep what they were, and get the end of their greatest attempt and run.
+ * 2. Calls are added. A lost run is not, where the run has rows of its own or has ended.
+ * 3. Lost runs go whose own rows or ends are among these.
+ * 4. The days get what 2 has added, less what 3 has removed.
+ *
+ * Gives the known cost of the added calls by provider, in nano-dollars. Throws `database_unavailable`, and PostgreSQL's
+ * own error for a value that it refuses; then nothing is written.
+ */
+export async function writeLedger(
+  database: Pick<Database, 'run'>,
+  batch: LedgerBatch,
+): Promise<Map<ProviderId, bigint>> {
+  const rows = await database.run(
+    (db) =>
+      db.execute<{ provider: ProviderId; nanos: string }>(sql`
+      with given as (
+        select * from jsonb_populate_recordset(null::${calls}, ${JSON.stringify(batch.calls.map(toCall))}::jsonb)
+      ), own as (
+        select ${runOf()} from jsonb_populate_recordset(null::${calls}, ${JSON.stringify(batch.ended.map(toKey))}::jsonb)
+        union select ${runOf()} from given where known <> 'lost'
+      ), recorded as (
+        insert into ${requests} as request (${listOf(requestColumns, String)})
+        select ${listOf(requestColumns, String)}
+        from jsonb_populate_recordset(null::${requests}, ${JSON.stringify(batch.requests.map(toRequest))}::jsonb)
+        order by chat
+        on conflict (chat) do update set ${listOf(endColumns, (name) => `${name} = case when ${isNewer} then excluded.${name} else request.${name} end`)},
+          ${listOf(onceColumns, (name) => `${name} = coalesce(request.${name}, excluded.${name})`)}
+      ), inserted as (
+        insert into ${calls} as known_call select * from given
+        where known <> 'lost'
+          or not exists (select from own where (${runOf('own')}) = (${runOf('given')}))
+          and not exists (select from ${calls} as earlier where (${runOf('earlier')}) = (${runOf('given')}))
+        order by chat, attempt, added_at, run, start, call
+        on conflict do nothing returning *
+      ), displaced as (
+        delete from ${calls} as lost_run using own
+        where (${runOf('lost_run')}) = (${runOf('own')}) and known = 'lost' returning lost_run.*
+      ), summed as (
+        insert into ${usageDays} as known_day (${listOf(Object.keys(dayKey), String)}, user_name, ${listOf(sumColumns, String)})
+        select ${named(dayKey)}, max(user_name), ${listOf(Object.values(summands), (each) => `sum(sign * ${each})`)}
+        from (select 1 as sign, * from inserted union all select -1, * from displaced) as change
+        group by 1, 2, 3, 4, 5, 6
+        order by 1, 2, 3, 4, 5, 6
+        on conflict (${listOf(Object.keys(dayKey), String)}) do update set
+          user_name = coalesce(excluded.user_name, known_day.user_name),
+          ${listOf(sumColumns, (name) => `${name} = known_day.${name} + excluded.${name}`)}
+      )
+      select provider, sum(cost_nanos)::text as nanos from inserted where cost_nanos is not null group by provider`),
+    'background',
+  );
+  return new Map(rows.map(({ provider, nanos }) => [provider, BigInt(nanos)]));
+}
+
+/** The columns of a run, of all of its calls the same. */
+const runOf = (table?: string) =>
+  listOf(['chat', 'attempt', 'added_at', 'run'], (name) => (table ? `${table}.${name}` : name));
+
+const originColumns = [
+  ...['chat', 'user_id', 'user_name', 'token_id', 'api', 'console', 'session', 'provider', 'model'],
+  ...['streamed', 'stored', 'added_at'],
+];
+const endColumns = [
+  ...['attempt', 'run', 'code', 'worked_until', 'answered_provider', 'answered_model'],
+  ...['error_status', 'error_type', 'error_place', 'attempts', 'waited_ms', 'called_ms', 'first_token_ms'],
+];
+/** What the first entry says of them counts. */
+const onceColumns = ['left_with', 'left_at', 'joins'];
+const requestColumns = [...originColumns, ...endColumns, ...onceColumns];
+
+/** Unknown, and so false, of an entry without an end. */
+const isNewer =
+  '(excluded.attempt, excluded.run) >= (coalesce(request.attempt, 0), coalesce(request.run, 0))';
+
+const toTime = (ms: number): string => new Date(ms).toISOString();
+
+function toRequest({ chat, origin, addedAt, end, left, joins }: RequestRow) {
+  return {
+    chat,
+    ...toCaller(origin),
+    console: origin.console ?? false,
+    provider: origin.provider,
+    model: origin.model,
+    streamed: origin.stream ?? false,
+    stored: origin.stored ?? false,
+    added_at: toTime(addedAt),
+    ...(end && {
+      attempt: end.attempt,
+      run: end.run,
+      code: end.code,
+      worked_until: toTime(end.at),
+      answered_provider: end.provider,
+      answered_model: end.model,
+      error_status: end.error?.status,
+      error_type: end.error?.type,
+      error_place: end.error?.place,
+      attempts: end.attempts,
+      waited_ms: toDuration(end.waitedMs),
+      called_ms: toDuration(end.calledMs),
+      first_token_ms: toDuration(end.firstTokenMs),
+    }),
+    ...(left && { left_with: left.code, left_at: toTime(left.at) }),
+    joins,
+  };
+}
+
+const toCaller = ({ user, name, token, api, session }: CallRow['origin']) => ({
+  user_id: user,
+  user_name: name,
+  token_id: token,
+  api,
+  session,
+});
+
+const toKey = ({ chat, attempt, addedAt, run }: Omit<CallKey, 'start' | 'call'>) => ({
+  chat,
+  attempt,
+  added_at: toTime(addedAt),
+  run,
+});
+
+/** Counts that cannot be are 0; then so is the number of requests, and the cost stays unknown for good. */
+function toCall({ origin, tokens, cost, ...row }: CallRow) {
+  const { input, cached, written, writtenFor1h, output, thinking } = tokens;
+  const counts = { requests: row.requests, input, cached, written, output, thinking };
+  const all = { ...counts, written_for_1h: writtenFor1h };
+  const arePossible = Object.values(all).every(isCount);
+  return {
+    ...toKey(row),
+    start: row.start,
+    call: row.call,
+    kind: row.kind,
+    ...toCaller(origin),
+    provider: row.provider,
+    model: row.model,
+    answered_model: row.answered,
+    started_at: toTime(row.startedAt),
+    ended_at: toTime(row.endedAt),
+    known: row.known,
+    code: row.code,
+    status: row.status,
+    type: row.type,
+    ...Object.fromEntries(Object.entries(all).map(([name, count]) => [name, isCount(count) ? count : 0])),
+    ...(!arePossible && { requests: 0 }),
+    tier: row.tier,
+    request_id: row.requestId,
+    cost_nanos: arePossible ? cost?.toString() : undefined,
+    price_dated: row.priceDated,
+  };
+}
+
+const maxInteger = 2 ** 31 - 1;
+
+const isCount = (count: number): boolean => Number.isInteger(count) && count >= 0 && count <= maxInteger;
+
+const toDuration = (ms: number | undefined): number | undefined =>
+  ms === undefined ? undefined : Math.round(Math.min(Math.max(ms, 0), maxInteger));
