@@ -20,6 +20,7 @@ import {
   chatOperations,
   errorFormats,
   operatorsChatAndBlog,
+  usageOperations,
 } from './addresses.js';
 import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
@@ -45,9 +46,11 @@ import { type BodyLimits, jsonBody } from './http/json-body.js';
 import { LargeWork } from './http/large-work.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest, traceRequests } from './http/request-log.js';
-import { requestQuery } from './ledger/ledger-query.js';
+import { daysQuery, requestQuery, usageQuery } from './ledger/ledger-query.js';
+import { OwnUsageController } from './ledger/own-usage.controller.js';
 import { RequestsController, type RequestsControllerDeps } from './ledger/requests.controller.js';
 import { SamplesController, type SamplesControllerDeps, sampleQuery } from './ledger/samples.controller.js';
+import { UsageController } from './ledger/usage.controller.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
@@ -107,6 +110,7 @@ export function createApp(deps: AppDeps, apis = chatApis): Express {
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(consoleRouter());
   app.use(adminOperations());
+  app.use(usageOperations(cors));
   const mounting = { deps, body, countChats: counts.chats };
   app.use(operatorsChatAndBlog(apis, mounting, counts.blog));
   app.use(apiOperations({ apis, urls: config }, mounting, cors));
@@ -157,6 +161,8 @@ const controllers = [
   FeedsController,
   SamplesController,
   RequestsController,
+  UsageController,
+  OwnUsageController,
   PoolsController,
   EventsController,
   SessionController,
@@ -211,7 +217,17 @@ export const describeApi = (facts: DocumentFacts, apis = chatApis): object =>
         TokenInput: tokenInput,
         PreviewInput: previewBody,
       },
-      queries: [postQuery, userQuery, tokenQuery, auditQuery, requestQuery, sampleQuery, jobQuery],
+      queries: [
+        postQuery,
+        userQuery,
+        tokenQuery,
+        auditQuery,
+        requestQuery,
+        usageQuery,
+        daysQuery,
+        sampleQuery,
+        jobQuery,
+      ],
     },
     apis,
   );

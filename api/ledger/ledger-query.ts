@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { z } from 'zod';
+import { usageKeys } from '../../db/ledger/usage.js';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { RequestCode } from '../../shared/contracts/ledger.js';
 import { toCsv } from '../../shared/csv.js';
@@ -41,6 +42,24 @@ export interface RequestQuery extends PageQuery, LedgerQuery {
   before?: string;
 }
 
+/** The days of `GET /usage`. */
+export interface DaysQuery {
+  /** The first day, in UTC; 29 days before the last unless it is given. */
+  from?: string;
+  /** The last day; today unless it is given. */
+  to?: string;
+}
+
+/** Query of `GET /admin/usage`. */
+export interface UsageQuery extends DaysQuery, LedgerQuery {
+  /** Only calls of this provider. */
+  provider?: ProviderId;
+  /** Only calls of this model: the one that answered, or else was asked. */
+  model?: string;
+  /** What the rows are by: one or two of day, provider, model, user, token, api and session; by day if it is absent. */
+  by?: string;
+}
+
 const short = text({ max: 200, blank: false });
 const provider = z.enum(providerIds);
 const results = ['failed', 'ok', 'truncated', 'blocked', 'cancelled', ...failureCodes] as const;
@@ -66,6 +85,22 @@ export const requestQuery = z
     from: time,
     to: time,
     before: z.string().regex(/^\d{1,15}\.[\w.:-]{0,64}$/, 'must be `next` of a page'),
+  })
+  .partial();
+
+const day = z.iso.date({ error: 'must be a day such as 2026-12-01' });
+
+export const daysQuery = z.object({ from: day, to: day }).partial();
+
+const key = usageKeys.join('|');
+
+export const usageQuery = z
+  .object({
+    ...ledgerQuery,
+    ...daysQuery.shape,
+    by: z.string().regex(new RegExp(`^(${key})(,(?!\\1$)(${key}))?$`), {
+      error: `must be one of ${usageKeys.join(', ')}, or two with a comma between`,
+    }),
   })
   .partial();
 

@@ -16,15 +16,17 @@ export async function repriceCalls(
   { from, prices }: { from: string; prices: Pick<Prices, 'costOf'> },
 ): Promise<number> {
   let priced = 0;
-  for (let day = from; day <= new Date().toISOString().slice(0, 10); day = dayAfter(day))
+  // A worker's clock may be in the next day already.
+  const last = dayAfter(new Date().toISOString().slice(0, 10));
+  for (let day = from; day <= last; day = dayAfter(day))
     for (let after: unknown[] | undefined = []; after !== undefined; ) {
       const found = await unpricedOf(database, day, after);
       priced += await writeCosts(
         database,
         found.flatMap((row) => costOf(row, prices) ?? []),
       );
-      const last = found.length === callsAtOnce ? found.at(-1) : undefined;
-      after = last && [last.chat, last.attempt, last.addedAt.toISOString(), last.run, last.start, last.call];
+      const end = found.length === callsAtOnce ? found.at(-1) : undefined;
+      after = end && [end.chat, end.attempt, end.addedAt.toISOString(), end.run, end.start, end.call];
     }
   return priced;
 }

@@ -58,10 +58,11 @@ export function sumsOf(table: 'calls' | 'days'): SQL<Sums> {
       return `'${key}', coalesce(sum(${each}), 0)${column === 'cost_nanos' ? '::float8 / 1e9' : ''}`;
     });
   const counts = { calls: 'calls', failed: 'failed', estimated: 'estimated', unpriced: 'unpriced' } as const;
-  const own = objectOf({ ...counts, lost: 'lost', cost: 'cost_nanos' });
+  const own = objectOf({ ...counts, lost: 'lost' });
+  const cost = objectOf({ cost: 'cost_nanos' });
   const tokens = objectOf({
     ...{ input: 'input', cached: 'cached', written: 'written', writtenFor1h: 'written_for_1h' },
     ...{ output: 'output', thinking: 'thinking' },
   });
-  return sql<Sums>`jsonb_build_object('tokens', jsonb_build_object(${sql.raw(tokens.join())}), ${sql.raw(own.join())})`;
+  return sql<Sums>`json_build_object(${sql.raw(own.join())}, 'tokens', json_build_object(${sql.raw(tokens.join())}), ${sql.raw(cost.join())})`;
 }

@@ -27,6 +27,20 @@ export interface UsageFilter {
   readonly session?: string | undefined;
 }
 
+const dayMs = 86_400_000;
+const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** The first and the last day: thirty days to today, or to the last one, unless both are given. */
+export function daysOf({
+  from,
+  to = toDay(Date.now()),
+}: {
+  from?: string | undefined;
+  to?: string | undefined;
+}) {
+  return { from: from ?? toDay(Date.parse(to) - 29 * dayMs), to };
+}
+
 /** The days keep no sessions: these are read from the calls. */
 const maxSessionDays = 31;
 const maxRows = 10_000;
@@ -38,7 +52,7 @@ const maxUnknown = 100;
  */
 export async function readUsage(database: Pick<Database, 'run'>, filter: UsageFilter): Promise<Usage> {
   const { from, to, by } = filter;
-  const days = (Date.parse(to) - Date.parse(from)) / 86_400_000 + 1;
+  const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
   if (days < 1) throw invalid('to', 'must not be before from');
   const ofCalls = by.includes('session') || filter.session !== undefined;
   if (ofCalls && days > maxSessionDays)

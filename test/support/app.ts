@@ -88,6 +88,7 @@ const callers: Record<string, Caller> = {
   operator: { ...userNamed('operator'), scopes: ['admin'] },
   reader: { ...userNamed('Rita'), scopes: ['blogs:read', 'chat'] },
   writer: { ...userNamed('Wanda'), scopes: ['blogs:write', 'blogs:read'] },
+  counted: { ...userNamed('Rita'), scopes: ['chat'], tokenId: '01a20ac9-0000-7000-8000-00000000000a' },
   other: { ...userNamed('Otto'), scopes: ['blogs:write'] },
   // Revoked after it was loaded.
   revoked: {

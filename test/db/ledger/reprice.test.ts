@@ -23,7 +23,8 @@ it('fills the unknown costs from a day on, and no other; a repetition fills noth
     callRow({ call: 5, cost: 77n }),
     lostRun({ run: 2 }),
   ];
-  await writeLedger(database, ledgerBatch({ calls }));
+  for (let n = 0; n < calls.length; n += 500)
+    await writeLedger(database, ledgerBatch({ calls: calls.slice(n, n + 500) }));
   const asked: PricedCall[] = [];
   const prices = {
     costOf: (call: PricedCall) => {
