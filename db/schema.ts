@@ -242,7 +242,7 @@ export const requests = pgTable(
   ],
 );
 
-const tokenCount = (name: string) => bigint(name, { mode: 'bigint' }).notNull();
+const tokenCount = (name: string) => bigint(name, { mode: 'number' }).notNull();
 const counts = () => ({
   input: tokenCount('input'),
   cached: tokenCount('cached'),
@@ -284,7 +284,7 @@ export const calls = pgTable(
     tier: text('tier'),
     requestId: text('request_id'),
     /** Null: unknown. */
-    costNanos: bigint('cost_nanos', { mode: 'bigint' }),
+    costNanos: bigint('cost_nanos', { mode: 'number' }),
     priceDated: date('price_dated'),
   },
   (call) => [
@@ -315,7 +315,7 @@ export const usageDays = pgTable(
     lost: tokenCount('lost'),
     unpriced: tokenCount('unpriced'),
     ...counts(),
-    costNanos: bigint('cost_nanos', { mode: 'bigint' }).notNull(),
+    costNanos: bigint('cost_nanos', { mode: 'number' }).notNull(),
   },
   (day) => [primaryKey({ columns: [day.day, day.userId, day.tokenId, day.provider, day.model, day.api] })],
 );

@@ -1,7 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Database } from '../../db/database/client.js';
-import type { CallRow, LedgerBatch, RequestRow } from '../../db/ledger/rows.js';
+import {
+  type CallRow,
+  callerOf,
+  type LedgerBatch,
+  pricedOf,
+  type RequestRow,
+  type RunKey,
+} from '../../db/ledger/rows.js';
 import { writeLedger } from '../../db/ledger/write.js';
 import { Failure } from '../../shared/failures.js';
 import type { ApiInstruments } from '../../shared/metrics/instruments.js';
@@ -113,26 +120,25 @@ export class LedgerDrain {
   }
 
   /** Warns once a day of a model whose price is unknown. */
-  #price(call: UnpricedCall): Pick<CallRow, 'cost' | 'priceDated'> {
-    const { provider, answered, model, endedAt: at, tier, requests, tokens } = call;
-    const named = answered ?? model ?? '';
-    const priced = { provider, model: named, tier: tier ?? undefined, at, requests, tokens };
+  #price(call: CallRow): PriceOfCall {
+    const priced = pricedOf(call);
     const cost = this.#deps.prices.costOf(priced);
-    if (cost.nanoDollars !== undefined) return { cost: cost.nanoDollars, priceDated: cost.dated ?? null };
-    const key = `${new Date(at).toDateString()} ${provider} ${named}`;
+    if (cost.nanoDollars !== undefined)
+      return { costNanos: Number(cost.nanoDollars), priceDated: cost.dated ?? null };
+    const { provider, model, at } = priced;
+    const key = `${at.toDateString()} ${provider} ${model}`;
     if (!this.#warned.has(key)) {
       this.#warned.set(key, true);
-      this.#deps.log.warn({ provider, model: named, unknown: cost.unknown }, 'the cost of a call is unknown');
+      this.#deps.log.warn({ provider, model, unknown: cost.unknown }, 'the cost of a call is unknown');
     }
-    return { cost: null, priceDated: null };
+    return { costNanos: null, priceDated: null };
   }
 }
 
-type UnpricedCall = Omit<CallRow, 'cost' | 'priceDated'>;
-type PriceCall = (call: UnpricedCall) => Pick<CallRow, 'cost' | 'priceDated'>;
+type PriceOfCall = Pick<CallRow, 'costNanos' | 'priceDated'>;
 
 /** The rows of some entries, each key once; no lost run stands for a run that ended with an entry of its own here. */
-export function toBatch(entries: readonly Entry[], price: PriceCall): LedgerBatch {
+export function toBatch(entries: readonly Entry[], price: (call: CallRow) => PriceOfCall): LedgerBatch {
   const requests = new Map<string, RequestRow>();
   for (const row of entries.map(toRequest)) requests.set(row.chat, merge(requests.get(row.chat), row));
   const runs = entries.filter((entry) => entry.kind === 'run');
@@ -151,86 +157,72 @@ export function toBatch(entries: readonly Entry[], price: PriceCall): LedgerBatc
 type RunEntry = Extract<Entry, { kind: 'run' }>;
 type LostEntry = Extract<Entry, { kind: 'lost' }>;
 
-const runOf = ({ chat, attempt, addedAt, run }: RunEntry) => ({ chat, attempt, addedAt, run });
-const runKeyOf = ({ chat, attempt, addedAt, run }: ReturnType<typeof runOf>) =>
-  `${chat} ${attempt} ${addedAt} ${run}`;
+const runOf = ({ chat, attempt, addedAt, run }: RunEntry): RunKey => ({
+  chat,
+  attempt,
+  addedAt: new Date(addedAt),
+  run,
+});
+const runKeyOf = ({ chat, attempt, addedAt, run }: RunKey) => `${chat} ${attempt} ${Number(addedAt)} ${run}`;
 const keyOf = (call: CallRow) => `${runKeyOf(call)} ${call.start} ${call.call}`;
 
 function toRequest(entry: Entry): RequestRow {
   const { chat, origin } = entry;
-  if (entry.kind === 'joined') return { chat, origin, addedAt: entry.endedAt, joins: entry.joins };
-  const row = { chat, origin, addedAt: entry.addedAt };
-  if (entry.kind === 'left') return { ...row, left: { code: entry.code, at: entry.endedAt } };
-  if (entry.end === undefined) return row;
-  const { endedAt: at, ...end } = entry.end;
+  const { provider, model, console = false, stream: streamed = false, stored = false } = origin;
+  const asked = { chat, ...callerOf(origin), provider, model, console, streamed, stored };
+  if (entry.kind === 'joined') return { ...asked, addedAt: new Date(entry.endedAt), joins: entry.joins };
+  const row = { ...asked, addedAt: new Date(entry.addedAt) };
+  if (entry.kind === 'left') return { ...row, leftWith: entry.code, leftAt: new Date(entry.endedAt) };
+  const { end, attempt } = entry;
+  if (end === undefined) return row;
   return {
     ...row,
-    end: { ...end, at, attempt: entry.attempt, run: entry.kind === 'run' ? entry.run : entry.runs },
+    attempt,
+    run: entry.kind === 'run' ? entry.run : entry.runs,
+    code: end.code,
+    workedUntil: new Date(end.endedAt),
+    answeredProvider: end.provider,
+    answeredModel: end.model,
+    errorStatus: end.error?.status,
+    errorType: end.error?.type,
+    errorPlace: end.error?.place,
+    attempts: end.attempts,
+    waitedMs: toDuration(end.waitedMs),
+    calledMs: toDuration(end.calledMs),
+    firstTokenMs: toDuration(end.firstTokenMs),
   };
 }
 
+const toDuration = (ms: number | undefined): number | undefined =>
+  ms === undefined ? undefined : Math.round(Math.min(Math.max(ms, 0), 2 ** 31 - 1));
+
+/** The end of the greatest attempt and run counts, and what the first says of the caller. */
 function merge(known: RequestRow | undefined, row: RequestRow): RequestRow {
   if (known === undefined) return row;
-  const rankOf = ({ end }: RequestRow) => (end ? end.attempt * 100 + end.run : -1);
-  const end = rankOf(row) >= rankOf(known) ? row.end : known.end;
-  const left = known.left ?? row.left;
-  return {
-    ...known,
-    addedAt: Math.min(known.addedAt, row.addedAt),
-    ...(end && { end }),
-    ...(left && { left }),
-  };
+  const rankOf = ({ attempt, run }: RequestRow) => (attempt ?? 0) * 100 + (run ?? 0);
+  const inOrder = rankOf(row) >= rankOf(known) ? { ...known, ...row } : { ...row, ...known };
+  const { leftWith = row.leftWith, leftAt = row.leftAt } = known;
+  return { ...inOrder, leftWith, leftAt, addedAt: known.addedAt < row.addedAt ? known.addedAt : row.addedAt };
 }
 
-const callsOf = (entry: RunEntry): UnpricedCall[] =>
-  entry.calls.map((call, n) => ({
+const callsOf = (entry: RunEntry): CallRow[] =>
+  entry.calls.map(({ answered, tokens, startedAt, endedAt, ...call }, n) => ({
     ...runOf(entry),
-    origin: entry.origin,
+    ...callerOf(entry.origin),
+    ...call,
+    ...tokens,
     provider: entry.provider,
     start: entry.start,
     call: n + 1,
-    kind: call.kind,
-    model: call.model,
-    answered: call.answered ?? null,
-    startedAt: call.startedAt,
-    endedAt: call.endedAt,
-    known: call.known,
-    code: call.code,
-    status: call.status ?? null,
-    type: call.type ?? null,
-    requests: call.requests,
-    tokens: call.tokens,
-    tier: call.tier ?? null,
-    requestId: call.requestId ?? null,
+    answeredModel: answered,
+    startedAt: new Date(startedAt),
+    endedAt: new Date(endedAt),
   }));
 
-const lostRunsOf = ({ chat, origin, attempt, addedAt, provider, runs }: LostEntry): CallRow[] =>
-  Array.from({ length: runs }, (_, n) => ({
-    ...unknownCall,
-    chat,
-    origin,
-    attempt,
-    addedAt,
-    provider,
-    run: n + 1,
-    startedAt: addedAt,
-    endedAt: addedAt,
-  }));
-
-const unknownCall = {
-  start: 0,
-  call: 0,
-  kind: 'lost',
-  model: null,
-  answered: null,
-  known: 'lost',
-  code: null,
-  status: null,
-  type: null,
-  requests: 0,
-  tokens: { input: 0, cached: 0, written: 0, writtenFor1h: 0, output: 0, thinking: 0 },
-  tier: null,
-  requestId: null,
-  cost: null,
-  priceDated: null,
-} as const;
+const lostRunsOf = ({ chat, origin, attempt, addedAt: at, provider, runs }: LostEntry): CallRow[] => {
+  const addedAt = new Date(at);
+  const counts = { input: 0, cached: 0, written: 0, writtenFor1h: 0, output: 0, thinking: 0 };
+  const lost = { start: 0, call: 0, kind: 'lost', known: 'lost', requests: 0, ...counts };
+  const row = { chat, ...callerOf(origin), attempt, addedAt, provider, startedAt: addedAt, endedAt: addedAt };
+  return Array.from({ length: runs }, (_, n) => ({ ...row, ...lost, run: n + 1 }));
+};

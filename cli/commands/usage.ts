@@ -37,7 +37,9 @@ export async function printUsage(environment: Environment, options: UsageOptions
   );
   if (by.length > 2) throw new StartupError('--by must be one or two keys.');
   const asked = {
-    ...{ ...filter, by, ...daysOf({ from: checkDay('from', from), to: checkDay('to', to) }) },
+    ...filter,
+    ...daysOf({ from: checkDay('from', from), to: checkDay('to', to) }),
+    by,
     ...(provider && { provider: readNames([provider], providerIds, '--provider must be one of')[0] }),
   };
   const usage = await withDatabase(environment, (database) =>

@@ -11,8 +11,23 @@ export type { Column, Placeholder, SQL, SQLWrapper } from 'drizzle-orm';
 export type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 export type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 
-export const { and, asc, count, desc, DrizzleQueryError, eq, exists, gt, inArray, isNull, lt, lte, or, sql } =
-  load('drizzle-orm') as typeof import('drizzle-orm');
+export const {
+  and,
+  asc,
+  count,
+  desc,
+  DrizzleQueryError,
+  eq,
+  exists,
+  getTableColumns,
+  gt,
+  inArray,
+  isNull,
+  lt,
+  lte,
+  or,
+  sql,
+} = load('drizzle-orm') as typeof import('drizzle-orm');
 
 export const {
   alias,

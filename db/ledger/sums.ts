@@ -52,17 +52,21 @@ export interface Sums {
 
 /** The sums over rows of `calls`, or of `usage_days`. */
 export function sumsOf(table: 'calls' | 'days'): SQL<Sums> {
-  const objectOf = (columns: Record<string, keyof typeof summands>) =>
-    Object.entries(columns).map(([key, column]) => {
-      const each = table === 'days' ? column : summands[column];
-      return `'${key}', coalesce(sum(${each}), 0)${column === 'cost_nanos' ? '::float8 / 1e9' : ''}`;
-    });
-  const counts = { calls: 'calls', failed: 'failed', estimated: 'estimated', unpriced: 'unpriced' } as const;
-  const own = objectOf({ ...counts, lost: 'lost' });
-  const cost = objectOf({ cost: 'cost_nanos' });
-  const tokens = objectOf({
-    ...{ input: 'input', cached: 'cached', written: 'written', writtenFor1h: 'written_for_1h' },
-    ...{ output: 'output', thinking: 'thinking' },
+  const sumsAs = (columns: Record<string, keyof typeof summands>) =>
+    Object.entries(columns).map(
+      ([key, column]) => `'${key}', coalesce(sum(${table === 'days' ? column : summands[column]}), 0)`,
+    );
+  const counts = ['calls', 'failed', 'estimated', 'unpriced', 'lost'] as const;
+  const own = sumsAs(Object.fromEntries(counts.map((name) => [name, name])));
+  const tokens = sumsAs({
+    input: 'input',
+    cached: 'cached',
+    written: 'written',
+    writtenFor1h: 'written_for_1h',
+    output: 'output',
+    thinking: 'thinking',
   });
-  return sql<Sums>`json_build_object(${sql.raw(own.join())}, 'tokens', json_build_object(${sql.raw(tokens.join())}), ${sql.raw(cost.join())})`;
+  const [cost] = sumsAs({ cost: 'cost_nanos' });
+  return sql`json_build_object(${sql.raw(own.join())}, 'tokens', json_build_object(${sql.raw(tokens.join())}),
+    ${sql.raw(cost ?? '')}::float8 / 1e9)`;
 }

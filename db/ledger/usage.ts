@@ -71,7 +71,10 @@ export async function readUsage(database: Pick<Database, 'run'>, filter: UsageFi
   const total = rows.find(({ isTotal }) => isTotal)?.sums ?? noSums;
   const found = rows.filter((row) => !row.isTotal && row.sums.calls + row.sums.lost > 0);
   return {
-    ...{ from, to, total, since },
+    from,
+    to,
+    total,
+    since,
     rows: found.map((row) => toRow(row, by)),
     unknownModels: [...unknown].map((model) => ({ ...model, line: lineOf(model) })),
   };

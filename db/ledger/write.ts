@@ -1,8 +1,8 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Database } from '../database/client.js';
-import { sql } from '../database/drizzle.js';
+import { getTableColumns, sql } from '../database/drizzle.js';
 import { calls, requests, usageDays } from '../schema.js';
-import type { CallKey, CallRow, LedgerBatch, RequestRow } from './rows.js';
+import type { CallRow, LedgerBatch } from './rows.js';
 import { dayKey, listOf, named, sumColumns, summands } from './sums.js';
 
 /**
@@ -24,14 +24,14 @@ export async function writeLedger(
     (db) =>
       db.execute<{ provider: ProviderId; nanos: string }>(sql`
       with given as (
-        select * from jsonb_populate_recordset(null::${calls}, ${JSON.stringify(batch.calls.map(toCall))}::jsonb)
+        select * from jsonb_populate_recordset(null::${calls}, ${toRecords(calls, batch.calls.map(possible))}::jsonb)
       ), own as (
-        select ${runOf()} from jsonb_populate_recordset(null::${calls}, ${JSON.stringify(batch.ended.map(toKey))}::jsonb)
+        select ${runOf()} from jsonb_populate_recordset(null::${calls}, ${toRecords(calls, batch.ended)}::jsonb)
         union select ${runOf()} from given where known <> 'lost'
       ), recorded as (
         insert into ${requests} as request (${listOf(requestColumns, String)})
         select ${listOf(requestColumns, String)}
-        from jsonb_populate_recordset(null::${requests}, ${JSON.stringify(batch.requests.map(toRequest))}::jsonb)
+        from jsonb_populate_recordset(null::${requests}, ${toRecords(requests, batch.requests)}::jsonb)
         order by chat
         on conflict (chat) do update set ${listOf(endColumns, (name) => `${name} = case when ${isNewer} then excluded.${name} else request.${name} end`)},
           ${listOf(onceColumns, (name) => `${name} = coalesce(request.${name}, excluded.${name})`)}
@@ -61,6 +61,14 @@ export async function writeLedger(
   return new Map(rows.map(({ provider, nanos }) => [provider, BigInt(nanos)]));
 }
 
+/** Rows in JSON, under the names of their columns. */
+export function toRecords(table: typeof calls | typeof requests, rows: readonly object[]): string {
+  const columns = Object.entries(getTableColumns(table)).map(([key, { name }]) => [key, name] as const);
+  const toRecord = (row: object) =>
+    Object.fromEntries(columns.map(([key, name]) => [name, row[key as keyof typeof row]]));
+  return JSON.stringify(rows.map(toRecord));
+}
+
 /** The columns of a run, of all of its calls the same. */
 const runOf = (table?: string) =>
   listOf(['chat', 'attempt', 'added_at', 'run'], (name) => (table ? `${table}.${name}` : name));
@@ -81,86 +89,12 @@ const requestColumns = [...originColumns, ...endColumns, ...onceColumns];
 const isNewer =
   '(excluded.attempt, excluded.run) >= (coalesce(request.attempt, 0), coalesce(request.run, 0))';
 
-const toTime = (ms: number): string => new Date(ms).toISOString();
-
-function toRequest({ chat, origin, addedAt, end, left, joins }: RequestRow) {
-  return {
-    chat,
-    ...toCaller(origin),
-    console: origin.console ?? false,
-    provider: origin.provider,
-    model: origin.model,
-    streamed: origin.stream ?? false,
-    stored: origin.stored ?? false,
-    added_at: toTime(addedAt),
-    ...(end && {
-      attempt: end.attempt,
-      run: end.run,
-      code: end.code,
-      worked_until: toTime(end.at),
-      answered_provider: end.provider,
-      answered_model: end.model,
-      error_status: end.error?.status,
-      error_type: end.error?.type,
-      error_place: end.error?.place,
-      attempts: end.attempts,
-      waited_ms: toDuration(end.waitedMs),
-      called_ms: toDuration(end.calledMs),
-      first_token_ms: toDuration(end.firstTokenMs),
-    }),
-    ...(left && { left_with: left.code, left_at: toTime(left.at) }),
-    joins,
-  };
-}
-
-const toCaller = ({ user, name, token, api, session }: CallRow['origin']) => ({
-  user_id: user,
-  user_name: name,
-  token_id: token,
-  api,
-  session,
-});
-
-const toKey = ({ chat, attempt, addedAt, run }: Omit<CallKey, 'start' | 'call'>) => ({
-  chat,
-  attempt,
-  added_at: toTime(addedAt),
-  run,
-});
+const counts = ['requests', 'input', 'cached', 'written', 'writtenFor1h', 'output', 'thinking'] as const;
+const isCount = (count: number): boolean => Number.isInteger(count) && count >= 0 && count < 2 ** 31;
 
 /** Counts that cannot be are 0; then so is the number of requests, and the cost stays unknown for good. */
-function toCall({ origin, tokens, cost, ...row }: CallRow) {
-  const { input, cached, written, writtenFor1h, output, thinking } = tokens;
-  const counts = { requests: row.requests, input, cached, written, output, thinking };
-  const all = { ...counts, written_for_1h: writtenFor1h };
-  const arePossible = Object.values(all).every(isCount);
-  return {
-    ...toKey(row),
-    start: row.start,
-    call: row.call,
-    kind: row.kind,
-    ...toCaller(origin),
-    provider: row.provider,
-    model: row.model,
-    answered_model: row.answered,
-    started_at: toTime(row.startedAt),
-    ended_at: toTime(row.endedAt),
-    known: row.known,
-    code: row.code,
-    status: row.status,
-    type: row.type,
-    ...Object.fromEntries(Object.entries(all).map(([name, count]) => [name, isCount(count) ? count : 0])),
-    ...(!arePossible && { requests: 0 }),
-    tier: row.tier,
-    request_id: row.requestId,
-    cost_nanos: arePossible ? cost?.toString() : undefined,
-    price_dated: row.priceDated,
-  };
+function possible(row: CallRow): CallRow {
+  const wrong = counts.filter((name) => !isCount(row[name]));
+  if (wrong.length === 0) return row;
+  return { ...row, ...Object.fromEntries(wrong.map((name) => [name, 0])), requests: 0, costNanos: null };
 }
-
-const maxInteger = 2 ** 31 - 1;
-
-const isCount = (count: number): boolean => Number.isInteger(count) && count >= 0 && count <= maxInteger;
-
-const toDuration = (ms: number | undefined): number | undefined =>
-  ms === undefined ? undefined : Math.round(Math.min(Math.max(ms, 0), maxInteger));

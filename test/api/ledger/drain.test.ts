@@ -18,7 +18,7 @@ const lost = (runs: number): NewEntry => ({ kind: 'lost', ...job, runs });
 const end = (code: string) => ({ code, endedAt: 9, provider: 'openai' as const });
 const left: NewEntry = { kind: 'left', chat: 'c', origin, code: 'timeout', addedAt: 3, endedAt: 7 };
 
-const price = () => ({ cost: 7n, priceDated: '2026-01-01' });
+const price = () => ({ costNanos: 7, priceDated: '2026-01-01' });
 /** As they cross the store. */
 const batchOf = (...entries: NewEntry[]) =>
   toBatch(
@@ -52,20 +52,30 @@ describe('entries become rows', () => {
   it('of a run that goes on -> it has not ended, but its calls are known', () => {
     const batch = batchOf(run({ goesOn: true }));
     expect([batch.ended, batch.calls.length]).toEqual([[], 1]);
-    expect(batchOf(run()).ended).toEqual([{ chat: 'c', attempt: 1, addedAt: 5, run: 1 }]);
+    expect(batchOf(run()).ended).toEqual([{ chat: 'c', attempt: 1, addedAt: new Date(5), run: 1 }]);
   });
 
   it('of one chat -> the end of its greatest attempt and run, what its caller saw, and when it came', () => {
-    const ends = [run({ end: end('ok'), run: 2 }), run({ attempt: 2, end: end('timeout') }), run(), left];
+    const timeout = { ...end('timeout'), waitedMs: 7.4, calledMs: -1 };
+    const ends = [run({ end: end('ok'), run: 2 }), run({ attempt: 2, end: timeout }), run(), left];
     for (const entries of [ends, ends.toReversed()])
       expect(batchOf(...entries).requests).toMatchObject([
-        { chat: 'c', addedAt: 3, end: { attempt: 2, code: 'timeout' }, left: { code: 'timeout', at: 7 } },
+        {
+          chat: 'c',
+          addedAt: new Date(3),
+          attempt: 2,
+          code: 'timeout',
+          waitedMs: 7,
+          calledMs: 0,
+          leftWith: 'timeout',
+          leftAt: new Date(7),
+        },
       ]);
   });
 
   it('of a joined request -> the chat that it was given', () => {
     const joined: NewEntry = { kind: 'joined', chat: 'b', origin, joins: 'c', endedAt: 4 };
-    expect(batchOf(joined).requests).toMatchObject([{ chat: 'b', joins: 'c', addedAt: 4 }]);
+    expect(batchOf(joined).requests).toMatchObject([{ chat: 'b', joins: 'c', addedAt: new Date(4) }]);
   });
 });
 

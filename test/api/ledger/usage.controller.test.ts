@@ -18,10 +18,10 @@ const of = (name: string) => ({ user: userNamed(name).id, name });
 beforeAll(async () => {
   const own = of('Rita');
   const calls = [
-    callRow({ cost: 2_000_000_000n, origin: own }),
-    callRow({ call: 2, cost: 1_000_000_000n, origin: { ...own, token }, model: '=x', answered: null }),
-    callRow({ call: 3, cost: 7n, origin: of('user') }),
-    callRow({ call: 4, cost: 5n, origin: own, endedAt: noon - 86_400_000 }),
+    callRow({ cost: 2_000_000_000, origin: own }),
+    callRow({ call: 2, cost: 1_000_000_000, origin: { ...own, token }, model: '=x', answeredModel: null }),
+    callRow({ call: 3, cost: 7, origin: of('user') }),
+    callRow({ call: 4, cost: 5, origin: own, endedAt: noon - 86_400_000 }),
   ];
   await writeLedger(opened.database, ledgerBatch({ calls }));
 });

@@ -5,7 +5,7 @@ import { sql } from '../../../db/database/drizzle.js';
 import { writeLedger } from '../../../db/ledger/write.js';
 import { openTestDatabase } from '../../support/database.js';
 import { plant } from '../../support/folders.js';
-import { callRow, ledgerBatch, requestEnd, requestRow } from '../../support/ledger.js';
+import { annsId, callRow, ledgerBatch, requestEnd, requestRow } from '../../support/ledger.js';
 import { printedBy } from '../output.js';
 
 const { database, url, stop } = await openTestDatabase();
@@ -16,8 +16,14 @@ const days = { from: '2026-12-01', to: '2026-12-31' };
 beforeEach(async () => {
   await database.run((db) => db.execute(sql`truncate requests, calls, usage_days, audit`));
   const calls = [
-    callRow({ cost: 1_500_000_000n }),
-    callRow({ call: 2, cost: null, priceDated: null, answered: '=odd', origin: { name: '=Ann', user: 'x' } }),
+    callRow({ cost: 1_500_000_000 }),
+    callRow({
+      call: 2,
+      cost: null,
+      priceDated: null,
+      answeredModel: '=odd',
+      origin: { name: '=Ann', user: 'x' },
+    }),
   ];
   await writeLedger(database, ledgerBatch({ requests: [requestRow({ end: requestEnd() })], calls }));
 });
@@ -76,7 +82,7 @@ describe('usage', () => {
   });
 
   it('is forgotten of a user -> the audit says who did it', async () => {
-    const { stdout } = await printedBy(() => forgetUsage(environment, requestRow().origin.user));
+    const { stdout } = await printedBy(() => forgetUsage(environment, annsId));
     expect(stdout).toBe('Forgot whose 1 request they were.\n');
     expect((await print({ by: 'user' })).stdout).toMatch(/^forgotten-[0-9a-f]{16} /m);
     expect(await listAudit(database, { limit: 9 })).toMatchObject([

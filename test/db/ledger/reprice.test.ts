@@ -16,11 +16,11 @@ it('fills the unknown costs from a day on, and no other; a repetition fills noth
   const many = Array.from({ length: 2001 }, (_, n) => callRow({ ...unpriced, chat: `${n}`, call: 9 }));
   const calls = [
     ...many,
-    callRow({ ...unpriced, answered: null, model: 'asked', tier: 'flex', tokens: { cached: 7 } }),
-    callRow({ ...unpriced, call: 2, answered: 'unknown' }),
+    callRow({ ...unpriced, answeredModel: null, model: 'asked', tier: 'flex', tokens: { cached: 7 } }),
+    callRow({ ...unpriced, call: 2, answeredModel: 'unknown' }),
     callRow({ ...unpriced, call: 3, endedAt: noon - day }),
     callRow({ ...unpriced, call: 4, tokens: { thinking: Number.NaN } }),
-    callRow({ call: 5, cost: 77n }),
+    callRow({ call: 5, cost: 77 }),
     lostRun({ run: 2 }),
   ];
   for (let n = 0; n < calls.length; n += 500)

@@ -6,7 +6,7 @@ import { forgetUser, pruneLedger } from '../../../db/ledger/retention.js';
 import { readUsage } from '../../../db/ledger/usage.js';
 import { writeLedger } from '../../../db/ledger/write.js';
 import { openTestDatabase } from '../../support/database.js';
-import { callRow, ledgerBatch, noon, requestEnd, requestRow } from '../../support/ledger.js';
+import { annsId, callRow, ledgerBatch, noon, requestEnd, requestRow } from '../../support/ledger.js';
 
 const { database, stop } = await openTestDatabase();
 afterAll(stop);
@@ -52,7 +52,7 @@ describe('pruneLedger', () => {
 });
 
 describe('forgetUser', () => {
-  const user = requestRow().origin.user;
+  const user = annsId;
   const other = '0d6f0a9e-5f0e-4bb4-8d1c-3c1a45f2a002';
   const write = (chat: string, origin: object = {}) =>
     writeLedger(

@@ -5,7 +5,7 @@ import { readUsage, type UsageFilter } from '../../../db/ledger/usage.js';
 import { writeLedger } from '../../../db/ledger/write.js';
 import type { UsageRow } from '../../../shared/contracts/ledger.js';
 import { openTestDatabase } from '../../support/database.js';
-import { callRow, ledgerBatch, lostRun, noon } from '../../support/ledger.js';
+import { annsId, callRow, ledgerBatch, lostRun, noon } from '../../support/ledger.js';
 
 const { database, stop } = await openTestDatabase();
 afterAll(stop);
@@ -13,7 +13,7 @@ afterAll(stop);
 const december = { from: '2026-12-01', to: '2026-12-31' };
 const read = (filter: Partial<UsageFilter> = {}) => readUsage(database, { ...december, by: [], ...filter });
 const other = '0d6f0a9e-5f0e-4bb4-8d1c-3c1a45f2a002';
-const [ann, day] = [callRow().origin.user, 86_400_000];
+const [ann, day] = [annsId, 86_400_000];
 let token: string;
 
 it('nothing was spent -> sums of 0, since no day', async () => {
@@ -37,17 +37,17 @@ describe('what was spent', () => {
     token = (await createTokenStore(database).create({ owner: 'ann', name: 'build', ...secret })).id;
     const ben = { user: other, name: 'Ben' };
     const calls: CallRow[] = [
-      callRow({ cost: 3_000_000_000n, origin: { session: 's', token } }),
-      callRow({ call: 2, cost: 1n, endedAt: noon + day, answered: null, origin: { session: 's' } }),
+      callRow({ cost: 3_000_000_000, origin: { session: 's', token } }),
+      callRow({ call: 2, cost: 1, endedAt: noon + day, answeredModel: null, origin: { session: 's' } }),
       callRow({
         call: 3,
         cost: null,
         provider: 'bedrock',
-        answered: 'no"va',
+        answeredModel: 'no"va',
         known: 'estimated',
         origin: ben,
       }),
-      callRow({ call: 4, cost: 0n, tokens: { input: 0, output: 0 }, code: 'provider_error', origin: ben }),
+      callRow({ call: 4, cost: 0, tokens: { input: 0, output: 0 }, code: 'provider_error', origin: ben }),
       callRow({ call: 5, endedAt: noon - day }),
       lostRun({ run: 2, origin: ben }),
     ];

@@ -22,7 +22,7 @@ const rows = async (table: 'requests' | 'calls' | 'usage_days') => [
   )),
 ];
 const all = async () => [await rows('requests'), await rows('calls'), await rows('usage_days')];
-const run = (n: number, chat = 'a') => ({ chat, attempt: 1, addedAt: noon - 5000, run: n });
+const run = (n: number, chat = 'a') => ({ chat, attempt: 1, addedAt: new Date(noon - 5000), run: n });
 
 const mixed = ledgerBatch({
   requests: [
@@ -31,9 +31,9 @@ const mixed = ledgerBatch({
   ],
   calls: [
     callRow(),
-    callRow({ call: 2, kind: 'retry', cost: 500n }),
+    callRow({ call: 2, kind: 'retry', cost: 500 }),
     callRow({ chat: 'b', provider: 'bedrock', known: 'estimated', cost: null, code: 'provider_timeout' }),
-    callRow({ chat: 'b', call: 2, tokens: { input: 0, output: 0 }, cost: 0n, code: 'provider_error' }),
+    callRow({ chat: 'b', call: 2, tokens: { input: 0, output: 0 }, cost: 0, code: 'provider_error' }),
     lostRun({ chat: 'c' }),
   ],
   ended: [run(1), run(1, 'b')],
