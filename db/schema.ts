@@ -290,6 +290,7 @@ export const calls = pgTable(
   (call) => [
     primaryKey({ columns: [call.chat, call.attempt, call.addedAt, call.run, call.start, call.call] }),
     index('calls_ended').using('brin', call.endedAt).with({ autosummarize: true }),
+    index('calls_lost').on(call.chat).where(sql`known = 'lost'`),
     index('calls_request_id').on(call.requestId).where(sql`request_id is not null`),
   ],
 );

@@ -24,14 +24,15 @@ export async function writeLedger(
     (db) =>
       db.execute<{ provider: ProviderId; nanos: string }>(sql`
       with given as (
-        select * from jsonb_populate_recordset(null::${calls}, ${toRecords(calls, batch.calls.map(possible))}::jsonb)
+        select * from json_populate_recordset(null::${calls}, ${toRecords(calls, batch.calls.map(possible))}::json)
       ), own as (
-        select ${runOf()} from jsonb_populate_recordset(null::${calls}, ${toRecords(calls, batch.ended)}::jsonb)
+        select ${runOf()} from json_to_recordset(${toRecords(calls, batch.ended)}::json)
+          as ended (chat text, attempt integer, added_at timestamptz, run integer)
         union select ${runOf()} from given where known <> 'lost'
       ), recorded as (
         insert into ${requests} as request (${listOf(requestColumns, String)})
         select ${listOf(requestColumns, String)}
-        from jsonb_populate_recordset(null::${requests}, ${toRecords(requests, batch.requests)}::jsonb)
+        from json_populate_recordset(null::${requests}, ${toRecords(requests, batch.requests)}::json)
         order by chat
         on conflict (chat) do update set ${listOf(endColumns, (name) => `${name} = case when ${isNewer} then excluded.${name} else request.${name} end`)},
           ${listOf(onceColumns, (name) => `${name} = coalesce(request.${name}, excluded.${name})`)}
@@ -39,7 +40,7 @@ export async function writeLedger(
         insert into ${calls} as known_call select * from given
         where known <> 'lost'
           or not exists (select from own where (${runOf('own')}) = (${runOf('given')}))
-          and not exists (select from ${calls} as earlier where (${runOf('earlier')}) = (${runOf('given')}))
+          and (select true from ${calls} as earlier where (${runOf('earlier')}) = (${runOf('given')}) limit 1) is null
         order by chat, attempt, added_at, run, start, call
         on conflict do nothing returning *
       ), displaced as (

@@ -94,6 +94,7 @@ CREATE TABLE "usage_days" (
 --> statement-breakpoint
 ALTER TABLE "tokens" ADD COLUMN "name" text;--> statement-breakpoint
 CREATE INDEX "calls_ended" ON "calls" USING brin ("ended_at") WITH (autosummarize=true);--> statement-breakpoint
+CREATE INDEX "calls_lost" ON "calls" USING btree ("chat") WHERE known = 'lost';--> statement-breakpoint
 CREATE INDEX "calls_request_id" ON "calls" USING btree ("request_id") WHERE request_id is not null;--> statement-breakpoint
 CREATE INDEX "requests_newest" ON "requests" USING btree ("ended_at","chat");--> statement-breakpoint
 CREATE INDEX "requests_user_newest" ON "requests" USING btree ("user_id","ended_at","chat");--> statement-breakpoint
