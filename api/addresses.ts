@@ -49,7 +49,7 @@ export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly Req
 /** The operators' addresses; to be used before chat and blog, whose bases may be anything, and without CORS. */
 export const adminOperations = (): Router => operations(adminMethods, []);
 
-/** What callers have spent themselves; to be used before chat and blog, too. */
+/** The usage of callers themselves; to be used before chat and blog, too. */
 export const usageOperations = (before: readonly RequestHandler[]): Router =>
   operations(usageMethods, before);
 

@@ -222,12 +222,12 @@ export const requests = pgTable(
     waitedMs: integer('waited_ms'),
     calledMs: integer('called_ms'),
     firstTokenMs: integer('first_token_ms'),
-    /** What its caller was told, where no worker says it. */
+    /** The end that its caller was told, where no worker says it. */
     leftWith: text('left_with'),
     leftAt: time('left_at'),
     /** The chat whose reply the request was given. */
     joins: text('joins'),
-    /** As its caller saw it. */
+    /** The end that its caller saw. */
     result: text('result').generatedAlwaysAs((): SQL => sql`coalesce(left_with, code)`),
     endedAt: time('ended_at').generatedAlwaysAs((): SQL => sql`coalesce(left_at, worked_until)`),
   },

@@ -23,7 +23,8 @@ export type RequestOptions = Omit<
 /**
  * Reads the headers that all APIs have: `Prefer`, `Idempotency-Key` and `X-LLM-Fallback`. Marks on the response which
  * preferences are applied and, once it is known, which stored chat it is, so that errors say it as well. `maxWaitS` is
- * the longest `wait` that a caller may ask for, in seconds, `api` that API's name for operators. Throws `invalid_request`.
+ * the longest `wait` that a caller may ask for, in seconds, and `api` the API's name for operators. Throws
+ * `invalid_request`.
  */
 export function readOptions(
   request: AuthenticatedRequest,

@@ -8,7 +8,7 @@ import { failureCodes } from '../../shared/failures.js';
 import { text } from '../../shared/validation.js';
 import { type PageQuery, pageLimit } from '../http/query.js';
 
-/** What both lists of the ledger can be narrowed to. */
+/** The filters of both lists of the ledger. */
 interface LedgerQuery {
   /** Only of the user with this name or id. */
   user?: string;
@@ -56,7 +56,7 @@ export interface UsageQuery extends DaysQuery, LedgerQuery {
   provider?: ProviderId;
   /** Only calls of this model: the one that answered, or else was asked. */
   model?: string;
-  /** What the rows are by: one or two of day, provider, model, user, token, api and session; by day if it is absent. */
+  /** The keys of the rows: one or two of day, provider, model, user, token, api and session; by day if it is absent. */
   by?: string;
 }
 

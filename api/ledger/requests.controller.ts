@@ -42,8 +42,8 @@ export class RequestsController extends Controller {
   /**
    * The chats that have ended, the last first, without their texts; those that were refused before they were queued
    * included. A row is there about a second after its end, for `LEDGER_DAYS`. With `token`, `provider`, `model`, `api`
-   * or a `result` that is no failure, and without an `id` or `session`, a page looks through seven days: it may be short
-   * or empty and still have a `next`.
+   * or a `result` that is no failure, and without an `id` or `session`, a page looks through seven days: it may be
+   * short or empty and still have a `next`.
    *
    * @summary List requests
    */

@@ -32,8 +32,8 @@ export class UsageController extends Controller {
 
   /**
    * Sums of the calls of providers by UTC day, provider, model, user, access token, API or session, by two of them at
-   * once too. What is unknown or estimated, and what was lost, is beside the sums: they are at least so much. By session,
-   * the days are 31 at most, of the last `LEDGER_DAYS`.
+   * once too. What is unknown or estimated, and what was lost, is beside the sums: they are at least so much. By
+   * session, the days are 31 at most, of the last `LEDGER_DAYS`.
    *
    * @summary Sum what was spent
    */

@@ -91,7 +91,7 @@ export async function repriceUsage(environment: Environment, { from }: { from: s
   process.stdout.write(`${priced} ${priced === 1 ? 'call has' : 'calls have'} a cost now.\n`);
 }
 
-/** `quillgate usage forget`: a user who goes on comes back under the name, so it is to be removed or suspended before. */
+/** `quillgate usage forget`. A user who goes on comes back under the name, and is to be suspended or removed before. */
 export async function forgetUsage(environment: Environment, user: string): Promise<void> {
   const forgotten = await withDatabase(environment, (database) => forgetUser(database, user, actor()));
   process.stdout.write(`Forgot whose ${forgotten} ${forgotten === 1 ? 'request' : 'requests'} they were.\n`);

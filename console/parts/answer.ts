@@ -22,7 +22,7 @@ export function poll(everyMs: number, read: (signal: AbortSignal, reads: number)
 /** Ends the polling for an answer, which is undefined while there is none, after so many reads. */
 type Until<T> = (value: T | undefined, reads: number) => boolean;
 
-/** What a path answers, read once, or each `everyMs` until `until`; a value stays when a later read fails. */
+/** The answer of a path, read once, or each `everyMs` until `until`; a value stays when a later read fails. */
 export function useAnswer<T>(path: string, everyMs = 0, until: Until<T> = () => everyMs === 0) {
   const [answer, setAnswer] = useState<{ path: string; value?: T; error?: unknown }>({ path });
   const [version, setVersion] = useState(0);

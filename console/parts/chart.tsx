@@ -99,7 +99,9 @@ function optionsFor(
     series: [
       {},
       ...lines.map(({ label, color: name, isDashed }) => ({
-        ...{ label, stroke: color(name), width: 1.5 },
+        label,
+        stroke: color(name),
+        width: 1.5,
         ...(isDashed && { dash }),
       })),
     ],

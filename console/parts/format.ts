@@ -1,4 +1,5 @@
 import type { ProviderError } from '../../shared/contracts/history.ts';
+import type { TokenCounts } from '../../shared/contracts/ledger.ts';
 
 const numbers = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const shares = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
@@ -24,8 +25,11 @@ export const formatTime = (at: string | number): string =>
 
 /** Cents, or three digits of what is less: `$1,234.50`, `$0.0123`. */
 const dollars = new Intl.NumberFormat('en', {
-  ...{ style: 'currency', currency: 'USD', roundingPriority: 'morePrecision' },
-  ...{ minimumSignificantDigits: 3, maximumSignificantDigits: 3 },
+  style: 'currency',
+  currency: 'USD',
+  roundingPriority: 'morePrecision',
+  minimumSignificantDigits: 3,
+  maximumSignificantDigits: 3,
 });
 
 /** The known cost in dollars of so many calls, whose tokens may be estimated, beside runs that were lost. */
@@ -38,7 +42,7 @@ interface Costs {
   readonly unpriced?: number;
 }
 
-/** What calls cost, `unknown` where that is not known of any, and `at least` where it is not known of all. */
+/** The cost of calls, `unknown` where that is not known of any, and `at least` where it is not known of all. */
 export function formatCost({ cost, calls, estimated, lost, unpriced = 0 }: Costs): string {
   if (calls + lost === 0) return '–';
   if (cost === null || unpriced === calls) return 'unknown';
@@ -51,3 +55,20 @@ export const splitList = (text: string): string[] => text.split(',').flatMap((pa
 /** `HTTP 400 invalid_request_error` */
 export const describeProviderError = ({ status, type, place }: ProviderError): string =>
   [status && `HTTP ${status}`, type, place && `at ${place}`].filter(Boolean).join(' ');
+
+/** `1,200 in (1,000 cached), 30 out (12 thinking)`. */
+export function describeTokens({
+  input,
+  cached,
+  written,
+  writtenFor1h,
+  output,
+  thinking,
+}: TokenCounts): string {
+  const partsOf = (counts: Readonly<Record<string, number>>) => {
+    const some = Object.entries(counts).flatMap(([name, n]) => (n > 0 ? `${formatNumber(n)} ${name}` : []));
+    return some.length === 0 ? '' : ` (${some.join(', ')})`;
+  };
+  const read = partsOf({ cached, 'written to the cache': written, 'of it for an hour': writtenFor1h });
+  return `${formatNumber(input)} in${read}, ${formatNumber(output)} out${partsOf({ thinking })}`;
+}

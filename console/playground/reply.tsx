@@ -3,7 +3,6 @@ import { ApiError } from '../api.ts';
 import { useAnswer } from '../parts/answer.ts';
 import { ErrorNotice, Facts } from '../parts/field.tsx';
 import { describeProviderError, formatDuration } from '../parts/format.ts';
-import { isOver } from '../requests/describe-request.ts';
 import { answerCalls, type ChatProgress } from './chat.ts';
 import { Calls } from './conversation.tsx';
 import type { PlaygroundMessage } from './request.ts';
@@ -50,9 +49,9 @@ function FailureReason({ id }: { id: string }) {
   const { value } = useAnswer<RequestDetails>(
     `/admin/requests/${id}`,
     1000,
-    (details, reads) => isOver(details) || reads === 3,
+    (details, reads) => details?.state === 'ended' || reads === 3,
   );
-  if (!isOver(value)) return null;
+  if (value?.state !== 'ended') return null;
   const reasons = (value?.attempts ?? []).flatMap(({ provider, error }) =>
     error ? [`${provider} answered ${describeProviderError(error)}.`] : [],
   );

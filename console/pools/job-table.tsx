@@ -4,7 +4,7 @@ import type { PoolJob, PoolJobState } from '../../shared/contracts/fleet-contrac
 import { Age, TimeLeft } from '../parts/connection.tsx';
 import { SelectField } from '../parts/field.tsx';
 import { addressOf, PagedTable, usePagedList } from '../parts/paged-table.tsx';
-import { CancelButton } from '../requests/cancel-button.tsx';
+import { CancelButton } from './cancel-button.tsx';
 
 const states: readonly PoolJobState[] = ['active', 'waiting', 'delayed', 'failed', 'completed'];
 const rereadMs = 2000;
@@ -40,7 +40,10 @@ export function JobTable({ provider, chosen }: { provider: ProviderId; chosen: s
         list={list}
         label="Table of jobs"
         titles={[
-          ...['Id', 'User', 'Model', 'API'],
+          'Id',
+          'User',
+          'Model',
+          'API',
           ...['Age', 'Time left', 'Place', 'Attempts'].map((title) => [title, 'number'] as const),
           'Chat',
         ]}

@@ -1,10 +1,5 @@
-import type {
-  LedgerCall,
-  LedgerRequest,
-  RequestDetails,
-  TokenCounts,
-} from '../../shared/contracts/ledger.ts';
-import { describeProviderError, formatNumber } from '../parts/format.ts';
+import type { LedgerCall, LedgerRequest } from '../../shared/contracts/ledger.ts';
+import { describeProviderError } from '../parts/format.ts';
 import { nameOf } from '../pools/describe.ts';
 
 /** How a request has ended, as a sentence. */
@@ -28,23 +23,3 @@ export function phasesOf(request: LedgerRequest, calls: readonly LedgerCall[]) {
   const waited = waitedMs ?? 0;
   return { waited, called, writing, other: Math.max(0, totalMs - waited - called - writing) };
 }
-
-/** `1,200 in (1,000 cached), 30 out (12 thinking)`. */
-export function describeTokens({
-  input,
-  cached,
-  written,
-  writtenFor1h,
-  output,
-  thinking,
-}: TokenCounts): string {
-  const partsOf = (counts: Readonly<Record<string, number>>) => {
-    const some = Object.entries(counts).flatMap(([name, n]) => (n > 0 ? `${formatNumber(n)} ${name}` : []));
-    return some.length === 0 ? '' : ` (${some.join(', ')})`;
-  };
-  const read = partsOf({ cached, 'written to the cache': written, 'of it for an hour': writtenFor1h });
-  return `${formatNumber(input)} in${read}, ${formatNumber(output)} out${partsOf({ thinking })}`;
-}
-
-/** Whether nothing more will become known of a request. */
-export const isOver = (details: RequestDetails | undefined): boolean => details?.state === 'ended';

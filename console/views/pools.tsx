@@ -32,7 +32,9 @@ export function PoolsView({ args: [provider], query }: ViewProps) {
         <Table
           label="Table of pools"
           titles={[
-            ...['Pool', 'State', 'In flight'],
+            'Pool',
+            'State',
+            'In flight',
             ...['Waiting', 'Failed, 5 min', 'p95, 1 min'].map((title) => [title, 'number'] as const),
             'Load, 10 min',
             'Intake',

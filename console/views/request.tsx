@@ -5,11 +5,17 @@ import { Bar } from '../parts/chart.tsx';
 import { CopyButton } from '../parts/confirm-button.tsx';
 import { Age } from '../parts/connection.tsx';
 import { ErrorNotice, Facts } from '../parts/field.tsx';
-import { describeProviderError, formatCost, formatDuration, formatTime } from '../parts/format.ts';
+import {
+  describeProviderError,
+  describeTokens,
+  formatCost,
+  formatDuration,
+  formatTime,
+} from '../parts/format.ts';
 import { addressOf, Table } from '../parts/paged-table.tsx';
+import { CancelButton } from '../pools/cancel-button.tsx';
 import { nameOf } from '../pools/describe.ts';
-import { CancelButton } from '../requests/cancel-button.tsx';
-import { describeResult, describeTokens, isOver, phasesOf } from '../requests/describe-request.ts';
+import { describeResult, phasesOf } from '../requests/describe-request.ts';
 import { describeTargets, toneOf } from '../requests/request-table.tsx';
 
 const rereadMs = 2000;
@@ -17,7 +23,11 @@ const rereadMs = 2000;
 /** All that is known of one request, read again until it has ended. */
 export function RequestView({ id }: { id: string }) {
   const path = `/admin/requests/${encodeURIComponent(id)}`;
-  const { value: details, error, readAgain } = useAnswer<RequestDetails>(path, rereadMs, isOver);
+  const {
+    value: details,
+    error,
+    readAgain,
+  } = useAnswer<RequestDetails>(path, rereadMs, (read) => read?.state === 'ended');
   const [cancelError, setCancelError] = useState<unknown>();
   const { request, job, askedFor, state } = details ?? {};
   const known = request?.id ?? job?.id.slice(0, 36) ?? id;
@@ -45,7 +55,7 @@ export function RequestView({ id }: { id: string }) {
           <CancelButton id={job.id} onDone={readAgain} onError={setCancelError} />
         </>
       )}
-      {details && isOver(details) && <Ended details={details} />}
+      {details?.state === 'ended' && <Ended details={details} />}
     </>
   );
 }
@@ -103,8 +113,16 @@ function Ended({ details: { request, attempts, calls } }: { details: RequestDeta
 }
 
 const callTitles = [
-  ...['Attempt', 'Call', 'Asked → answered', 'Began, UTC', ['Took', 'number'] as const, 'Result'],
-  ...['Tokens', 'Known', ['Cost', 'number'] as const, 'Provider’s request id'],
+  'Attempt',
+  'Call',
+  'Asked → answered',
+  'Began, UTC',
+  ['Took', 'number'] as const,
+  'Result',
+  'Tokens',
+  'Known',
+  ['Cost', 'number'] as const,
+  'Provider’s request id',
 ];
 const known = {
   told: 'counted',

@@ -10,7 +10,7 @@ import { RequestView } from './request.tsx';
 
 const rereadMs = 5000;
 
-/** The requests that have ended, as the address filters them (`#/requests?user=ann`); at `#/requests/ID` one of them. */
+/** The requests that have ended, as the address filters them (`#/requests?user=ann`), or one (`#/requests/ID`). */
 export function RequestsView({ args, query }: ViewProps) {
   const id = args[0] ?? query.get('id');
   if (id !== null) return <RequestView key={id} id={id} />;
@@ -43,7 +43,7 @@ function FilteredList({ query }: { query: URLSearchParams }) {
   );
 }
 
-/** What the API is asked for; the form's times are in UTC and without a zone. */
+/** The query of the API; the form's times are in UTC and without a zone. */
 export const parametersOf = (query: URLSearchParams): Record<string, string> =>
   Object.fromEntries(
     [...query].map(([name, value]) => [

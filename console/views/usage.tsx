@@ -137,8 +137,14 @@ export function requestsOf(row: UsageRow, { from, to }: { from: string; to: stri
   const { day, provider, model, user, tokenId: token, api, session } = row;
   const end = dayOf(Date.parse(day ?? to) + dayMs);
   return {
-    ...{ provider, model, user, token, api, session },
-    ...{ from: `${day ?? from}T00:00:00`, to: `${end}T00:00:00` },
+    provider,
+    model,
+    user,
+    token,
+    api,
+    session,
+    from: `${day ?? from}T00:00:00`,
+    to: `${end}T00:00:00`,
   };
 }
 

@@ -230,7 +230,7 @@ export async function findRequest(database: Ledger, id: string): Promise<FoundRe
   return { chat, ended };
 }
 
-/** What a chat cost, in dollars; undefined while a call of it has no known cost. Throws `database_unavailable`. */
+/** The cost of a chat, in dollars; undefined while a call of it has no known cost. Throws `database_unavailable`. */
 export async function readCost(database: Ledger, chat: string): Promise<number | undefined> {
   const isKnown = sql`count(*) = count(${calls.costNanos})`;
   const cost = sql<number | null>`case when ${isKnown} then sum(${calls.costNanos})::float8 / 1e9 end`;
@@ -240,7 +240,7 @@ export async function readCost(database: Ledger, chat: string): Promise<number |
   return row?.cost ?? undefined;
 }
 
-/** Of a single attempt the request's own columns say all. */
+/** The request's own columns say all of a single attempt. */
 function attemptsOf(request: RequestAndSums['request']): LedgerAttempt[] {
   const { attempts, answeredProvider: provider, answeredModel: model, code } = request;
   const { errorStatus: status, errorType: type, errorPlace: place } = request;

@@ -4,7 +4,7 @@ import type { calls, requests } from '../schema.js';
 /** A call, or a lost run, which may have made calls: its start and its call are 0. */
 export type CallRow = typeof calls.$inferInsert;
 
-/** What some entries know of a chat: those without an end leave out its columns. */
+/** The facts of a chat that entries have: those without an end leave out its columns. */
 export type RequestRow = typeof requests.$inferInsert;
 
 /** The run of a job. */

@@ -8,7 +8,7 @@ import { calls, tokens, usageDays } from '../schema.js';
 import { tokenIds, userIds } from './names.js';
 import { dayKey, listOf, named, type Sums, sumColumns, sumsOf } from './sums.js';
 
-/** What sums may be given by. */
+/** The keys that sums may be given by. */
 export const usageKeys = ['day', 'provider', 'model', 'user', 'token', 'api', 'session'] as const;
 export type UsageKey = (typeof usageKeys)[number];
 

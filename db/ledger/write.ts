@@ -74,15 +74,16 @@ export function toRecords(table: typeof calls | typeof requests, rows: readonly 
 const runOf = (table?: string) =>
   listOf(['chat', 'attempt', 'added_at', 'run'], (name) => (table ? `${table}.${name}` : name));
 
-const originColumns = [
-  ...['chat', 'user_id', 'user_name', 'token_id', 'api', 'console', 'session', 'provider', 'model'],
-  ...['streamed', 'stored', 'added_at'],
-];
-const endColumns = [
-  ...['attempt', 'run', 'code', 'worked_until', 'answered_provider', 'answered_model'],
-  ...['error_status', 'error_type', 'error_place', 'attempts', 'waited_ms', 'called_ms', 'first_token_ms'],
-];
-/** What the first entry says of them counts. */
+const words = (text: string): string[] => text.split(/\s+/);
+
+const originColumns = words(
+  `chat user_id user_name token_id api console session provider model streamed stored added_at`,
+);
+const endColumns = words(
+  `attempt run code worked_until answered_provider answered_model error_status error_type error_place attempts
+  waited_ms called_ms first_token_ms`,
+);
+/** The first entry that has them counts. */
 const onceColumns = ['left_with', 'left_at', 'joins'];
 const requestColumns = [...originColumns, ...endColumns, ...onceColumns];
 

@@ -11,14 +11,14 @@ export type RequestCode = 'ok' | 'truncated' | 'blocked' | 'cancelled' | Problem
 
 /** Tokens of one or several calls. */
 export interface TokenCounts {
-  /** Of the conversations, `cached` and `written` among them. */
+  /** Tokens of the conversations, `cached` and `written` among them. */
   input: number;
   /** Read from the provider's cache. */
   cached: number;
   /** Written to it; `writtenFor1h` are those that it keeps for an hour. */
   written: number;
   writtenFor1h: number;
-  /** Of the replies, `thinking` among them. */
+  /** Tokens of the replies, `thinking` among them. */
   output: number;
   thinking: number;
 }
@@ -42,13 +42,13 @@ export interface LedgerRequest {
   /** The provider and model that the request named. */
   provider: ProviderId;
   model: string | null;
-  /** Those that answered, or failed last; null where none was asked. */
+  /** The provider and model that answered, or failed last; null where none was asked. */
   answeredProvider: ProviderId | null;
   answeredModel: string | null;
   streamed: boolean;
   stored: boolean;
   result: RequestCode;
-  /** What the provider said of its failure; never its text. */
+  /** Status, type and place of the provider's error; never its text. */
   error: ProviderError | null;
   /** When it came, and when it ended for its caller. */
   addedAt: string;
@@ -127,7 +127,7 @@ export interface RequestDetails {
   /** In their order; none where it was refused before. */
   attempts: LedgerAttempt[];
   calls: LedgerCall[];
-  /** Of one that has not ended: who asked for it, where, and since when. */
+  /** Who asked for one that has not ended, where, and since when. */
   job: { id: string; user: string; provider: ProviderId; model: string | null; addedAt: string } | null;
 }
 
@@ -147,7 +147,7 @@ export interface UsageRow {
   api?: string;
   session?: string;
   calls: number;
-  /** Of the calls: those that failed, whose tokens are estimated, or whose price is unknown. */
+  /** How many of the calls failed, have estimated tokens, or have no known price. */
   failed: number;
   estimated: number;
   unpriced: number;
@@ -158,7 +158,7 @@ export interface UsageRow {
   cost: number;
 }
 
-/** What was spent from the start of a UTC day to the end of another. */
+/** The usage from the start of a UTC day to the end of another. */
 export interface Usage {
   from: string;
   to: string;
@@ -170,7 +170,7 @@ export interface Usage {
   since: string | null;
 }
 
-/** What the caller has spent. */
+/** The usage of the caller. */
 export interface OwnUsage {
   from: string;
   to: string;

@@ -102,8 +102,7 @@ describe.skipIf(findChromium() === undefined)('what operators do in the console'
     await page.getByLabel('And by').selectOption('model');
     await page.getByRole('button', { name: 'Show' }).click();
     const sum = rowOf('sim-echo').filter({ hasText: admin.name });
-    await sum.getByText('unknown').waitFor();
-    await page.getByRole('region', { name: 'Models without a known price' }).getByText('sim-echo').waitFor();
+    await sum.getByText(/\$/).waitFor();
     await sum.getByRole('link', { name: admin.name }).click();
     await row.waitFor();
   });

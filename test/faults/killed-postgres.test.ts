@@ -40,7 +40,7 @@ const variables = { ...profiles.short, CHAT_TIMEOUT_MS: '90000' };
 catalogue({ variables, store }, (add) => {
   add(
     'R2 PostgreSQL killed with -9 while a chat waits → others are refused at once, it is answered, and all is well',
-    { callsPerRequest: 2, stores: ['postgres'] },
+    { callsPerRequest: 2, lost: 1, stores: ['postgres'] },
     async (books) => {
       const waiting = books.ask({ model: 'sim-gate-0' });
       await waiting.arrived();

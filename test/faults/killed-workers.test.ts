@@ -9,7 +9,8 @@ import { eventually, expectCodes } from './support/expectations.js';
 import { killWorkerInCall, killWorkerOf, readChat } from './support/killed-worker.js';
 import { replaceWorkers } from './support/programs.js';
 
-const rules = { callsPerRequest: 2 };
+/** A run is lost with each worker that is killed, or frozen for longer than its lock. */
+const rules = { callsPerRequest: 2, lost: 1 };
 /** Cases that need a deadline ask for one. */
 const variables = { ...profiles.short, CHAT_TIMEOUT_MS: '120000' };
 
@@ -18,7 +19,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'W1 every worker killed that takes the same job → after two starts its caller gets an error, and the third worker serves',
-    { ...rules, stores: bothStores },
+    { ...rules, lost: 2, stores: bothStores },
     async (books) => {
       const asked = books.ask({ model: 'sim-hang', headers: { 'Idempotency-Key': 'deadly' } });
       const first = await asked.arrived();
@@ -35,7 +36,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'W2 all workers killed, with a job running and one queued → both time out, and a worker that comes late calls nobody',
-    {},
+    { lost: 1, stores: bothStores },
     async (books) => {
       const { workers, startWorker, simulator } = books.deployment;
       const running = books.ask({ model: 'sim-hang', headers: { Prefer: 'wait=5' } });
@@ -71,7 +72,7 @@ catalogue({ variables, workers: 2 }, (add) => {
   for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
     add(
       `T4 ${signal} to one of two workers, until its jobs are taken over → streams that have begun end with an error or done, the others with done`,
-      rules,
+      { ...rules, lost: 30 },
       async (books) => {
         const begun = Array.from({ length: 20 }, () => books.stream({ model: 'sim-gate-20' }));
         await Promise.all(begun.map((stream) => stream.begun));
@@ -94,7 +95,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'A2 a client who leaves while its worker is deaf, which dies then → the worker that takes over makes no call',
-    {},
+    { lost: 1 },
     async (books) => {
       const asked = books.ask({ model: 'sim-hang' });
       await asked.arrived();

@@ -5,7 +5,7 @@ import { callsIn, type ReadToolCompletion, type ToolCall } from '../support/tool
 import { catalogue } from './support/catalogue.js';
 import { killWorkerOf, readChat } from './support/killed-worker.js';
 
-const rules = { callsPerRequest: 2 };
+const rules = { callsPerRequest: 2, lost: 1 };
 
 catalogue({ variables: profiles.short, workers: 2 }, (add) => {
   add(

@@ -32,7 +32,7 @@ export async function meter(call: PreparedCall, next: Next<MeteredCall>): Promis
 
 const idHeaders = ['x-request-id', 'request-id', 'x-amzn-requestid'];
 
-/** What becomes known of one call's cost. */
+/** The facts of one call's cost, as they become known. */
 class CallCost implements CallMeter {
   requests = 0;
   #status: number | undefined;

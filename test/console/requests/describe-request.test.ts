@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { describeResult, describeTokens, phasesOf } from '../../../console/requests/describe-request.ts';
+import { describeTokens } from '../../../console/parts/format.ts';
+import { describeResult, phasesOf } from '../../../console/requests/describe-request.ts';
 import { ledgerCall, ledgerRequest } from '../ledger-request.ts';
 
 describe('describeResult', () => {

@@ -21,13 +21,13 @@ export interface BooksRules {
   readonly callsPerRequest?: number;
   /** Callers whose connection ends without an answer, because their API is killed. */
   readonly unanswered?: number;
-  /** Runs that may be lost: a worker is killed or frozen, or the store is away for longer than a lock. None by default. */
+  /** Runs that may be lost, none by default: a worker is killed or frozen, or the store away for longer than a lock. */
   readonly lost?: number;
 }
 
 /** The ends of a case's requests, and the leftovers. */
 export interface Balance extends ReturnType<typeof sumUp> {
-  /** None are left when all is done: jobs that wait or run, calls that the provider still serves, and entries of the ledger. */
+  /** None are left when all is done: jobs, calls that the provider still serves, and entries of the ledger. */
   leftovers: { jobs: number; calls: number; outbox: number };
   /** How the ledger differs from the calls. */
   ledger: LedgerBalance;
