@@ -60,6 +60,12 @@ export async function printUsage(environment: Environment, options: UsageOptions
   );
 }
 
+/** In dollars; `unknown` where no call has a known cost, and `at least` where some have none, or may cost more. */
+function describeCost({ cost, calls, estimated, lost, unpriced }: UsageRow): string {
+  if (unpriced === calls) return 'unknown';
+  return `${estimated + lost + unpriced > 0 ? 'at least ' : ''}${cost.toFixed(4)}`;
+}
+
 const printTable = (rows: readonly UsageRow[], by: readonly UsageKey[]): void =>
   printList(rows, {
     json: false,
@@ -75,7 +81,7 @@ const printTable = (rows: readonly UsageRow[], by: readonly UsageKey[]): void =>
       input: ({ tokens }) => `${tokens.input}`,
       cached: ({ tokens }) => `${tokens.cached}`,
       output: ({ tokens }) => `${tokens.output}`,
-      dollars: ({ cost }) => cost.toFixed(4),
+      dollars: describeCost,
       'no price': ({ unpriced }) => `${unpriced}`,
     },
   });
@@ -91,10 +97,12 @@ export async function repriceUsage(environment: Environment, { from }: { from: s
   process.stdout.write(`${priced} ${priced === 1 ? 'call has' : 'calls have'} a cost now.\n`);
 }
 
-/** `quillgate usage forget`. A user who goes on comes back under the name, and is to be suspended or removed before. */
+/** `quillgate usage forget`. Remove or suspend the user first: further chats would bring the name back. */
 export async function forgetUsage(environment: Environment, user: string): Promise<void> {
   const forgotten = await withDatabase(environment, (database) => forgetUser(database, user, actor()));
-  process.stdout.write(`Forgot whose ${forgotten} ${forgotten === 1 ? 'request' : 'requests'} they were.\n`);
+  process.stdout.write(
+    `Replaced the user's name in ${forgotten} ${forgotten === 1 ? 'request' : 'requests'}.\n`,
+  );
 }
 
 /** The day of an option. Throws `StartupError` for any other text. */

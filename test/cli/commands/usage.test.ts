@@ -35,7 +35,7 @@ describe('usage', () => {
   it('is printed -> a table with its total, and the lines for prices that are missing', async () => {
     const { stdout, stderr } = await print({ by: 'user,model' });
     expect(stdout).toMatch(
-      /^USER +MODEL +CALLS +FAILED +ESTIMATED +LOST +INPUT +CACHED +OUTPUT +DOLLARS +NO PRICE\nann +gpt-1 +1 +0 +0 +0 +100 +0 +10 +1\.5000 +0\n=Ann +=odd +1 .* 0\.0000 +1\ntotal +2 +0 +0 +0 +200 +0 +20 +1\.5000 +1\n$/,
+      /^USER +MODEL +CALLS +FAILED +ESTIMATED +LOST +INPUT +CACHED +OUTPUT +DOLLARS +NO PRICE\nann +gpt-1 +1 +0 +0 +0 +100 +0 +10 +1\.5000 +0\n=Ann +=odd +1 .* unknown +1\ntotal +2 +0 +0 +0 +200 +0 +20 +at least 1\.5000 +1\n$/,
     );
     expect(stderr).toContain('\n{"provider":"openai","id":"=odd","input": ,"cached": ,"output": }\n');
     expect(await print({ user: 'nobody' })).toEqual({
@@ -82,8 +82,8 @@ describe('usage', () => {
   });
 
   it('is forgotten of a user -> the audit says who did it', async () => {
-    const { stdout } = await printedBy(() => forgetUsage(environment, annsId));
-    expect(stdout).toBe('Forgot whose 1 request they were.\n');
+    const { stdout } = await printedBy(() => forgetUsage(environment, requestRow().origin.user));
+    expect(stdout).toBe("Replaced the user's name in 1 request.\n");
     expect((await print({ by: 'user' })).stdout).toMatch(/^forgotten-[0-9a-f]{16} /m);
     expect(await listAudit(database, { limit: 9 })).toMatchObject([
       { action: 'usage.forget', actor: expect.any(String) },
