@@ -19,9 +19,11 @@ export interface Entry {
 export interface BooksRules {
   /** Calls of the provider for one request: more than one where a worker dies or a call is retried. */
   readonly callsPerRequest?: number;
+  /** Calls that one start of a job may make; one by default. */
+  readonly callsPerStart?: number;
   /** Callers whose connection ends without an answer, because their API is killed. */
   readonly unanswered?: number;
-  /** Runs that may be lost: a worker is killed or frozen, or the store is away for longer than a lock. None by default. */
+  /** Runs that may be lost: starts of jobs whose workers are killed, frozen, or lose their locks. None by default. */
   readonly lost?: number;
 }
 
