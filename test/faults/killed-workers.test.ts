@@ -15,7 +15,11 @@ const rules = { callsPerRequest: 2, lost: 1 };
 const variables = { ...profiles.short, CHAT_TIMEOUT_MS: '120000' };
 
 catalogue({ variables, workers: 2 }, (add) => {
-  add('W1 a worker killed in a call → another answers', { ...rules, stores: bothStores }, killWorkerInCall);
+  add(
+    'W1 a worker killed in a call → another answers',
+    { ...rules, lost: 1, stores: bothStores },
+    killWorkerInCall,
+  );
 
   add(
     'W1 every worker killed that takes the same job → after two starts its caller gets an error, and the third worker serves',
@@ -40,8 +44,10 @@ catalogue({ variables, workers: 2 }, (add) => {
     async (books) => {
       const { workers, startWorker, simulator } = books.deployment;
       const running = books.ask({ model: 'sim-hang', headers: { Prefer: 'wait=5' } });
-      await running.arrived();
+      const left = books.ask({ model: 'sim-hang' });
+      await Promise.all([running.arrived(), left.arrived()]);
       await Promise.all(workers.map((worker) => books.kill(worker)));
+      left.leave();
       const queued = books.ask({ headers: { Prefer: 'wait=2' } });
       expectCodes(await Promise.all([running.reply, queued.reply]), ['timeout']);
       const before = simulator.calls.lastId;
@@ -53,7 +59,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'W5 a worker frozen until another has its job → its call ends when it comes back, and the answer is that of the other',
-    rules,
+    { ...rules, lost: 1 },
     async (books) => {
       const asked = books.ask({ model: 'sim-gate-0' });
       const first = await asked.arrived();
@@ -142,7 +148,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'N2 the only worker of a provider killed, a chat running and one waiting → 200 by the fallback',
-    rules,
+    { ...rules, lost: 1 },
     async (books) => {
       const [worker] = await replaceWorkers(
         books,

@@ -117,6 +117,7 @@ catalogue({ variables, workers: 2, store }, (add) => {
       const loading = keepDoing(everyMs, () => books.chat(load));
       await eventually(() => expect(calls.lastId).toBeGreaterThan(begun + 20));
       await outage.begin();
+      books.mayLoseOpen();
       await eventually(async () => expect(codeOf(await books.chat(load))).toBe('queue_unavailable'));
       await outage.end();
       await untilWell(books, load);

@@ -103,6 +103,7 @@ catalogue({ variables, workers: 0 }, (add) => {
         const load = keepDoing(100, () => books.chat({ url }));
         await untilWell(books, { url });
         wire.swallow();
+        if (program === 'worker') books.mayLoseOpen();
         await untilWell(books, { url });
         expectCodes(await Promise.all(load.stop()), [
           'ok',

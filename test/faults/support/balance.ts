@@ -19,6 +19,8 @@ export interface Entry {
 export interface BooksRules {
   /** Calls of the provider for one request: more than one where a worker dies or a call is retried. */
   readonly callsPerRequest?: number;
+  /** Calls that one start of a job may make; one by default. */
+  readonly callsPerStart?: number;
   /** Callers whose connection ends without an answer, because their API is killed. */
   readonly unanswered?: number;
   /** Runs that may be lost, none by default: a worker is killed or frozen, or the store away for longer than a lock. */

@@ -46,6 +46,7 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
   const firstCall = deployment.simulator.calls.lastId;
   const logs = deployment.logsFromNow();
   const since = Date.now();
+  let mayBeLost = 0;
   const books = {
     ...{ deployment, jobs, server },
     /** The lines that the programs have logged since the case began. */
@@ -72,6 +73,10 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
       process.kill(program.pid, 'SIGKILL');
       await program.exitCode;
     },
+    /** The store fails under load: a run may be lost of each request that is on its way. */
+    mayLoseOpen: (): void => {
+      mayBeLost += requests.open();
+    },
     /** Runs at the end of the case; the last one first. */
     release: (step: () => Promise<void> | void): void => resources.defer(step),
   };
@@ -94,12 +99,13 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
     const ledger = await balanceLedger({
       ...{ stores: deployment.stores, since, marks },
       calledModels: calls,
+      callsPerStart: rules.callsPerStart ?? 1,
     });
     const answers = requests.entries.flatMap(({ answer }) => answer ?? []);
     return {
       ...sumUp(requests.entries, calls, rules),
       leftovers: { jobs: unfinished, calls: inFlight, outbox },
-      ledger,
+      ledger: { ...ledger, lost: Math.max(0, ledger.lost - mayBeLost) },
       fatal: unexpectedLines(logs()),
       leaks: countLeaks(logs(), answers),
     };

@@ -2,6 +2,7 @@ import { openDatabase } from '../../../db/database/client.js';
 import { sql } from '../../../db/database/drizzle.js';
 import type { Deployment } from '../../support/deployment.js';
 import { createRecordingLog } from '../../support/recording-log.js';
+import { markOf } from './balance.js';
 
 /** How the ledger differs from what the provider has seen; nothing of it may. */
 export interface LedgerBalance {
@@ -23,10 +24,18 @@ interface Case {
   readonly marks: readonly string[];
   /** The models of the calls that the provider has seen. */
   readonly calledModels: readonly string[];
+  /** How many calls a lost run may stand for. */
+  readonly callsPerStart: number;
 }
 
 /** Compares the ledger with the calls of a case, once the outbox is empty. */
-export async function balanceLedger({ stores, since, marks, calledModels }: Case): Promise<LedgerBalance> {
+export async function balanceLedger({
+  stores,
+  since,
+  marks,
+  calledModels,
+  callsPerStart,
+}: Case): Promise<LedgerBalance> {
   const { log } = createRecordingLog();
   const database = openDatabase({ url: stores.DATABASE_URL ?? '', poolSize: 1, log });
   try {
@@ -37,31 +46,37 @@ export async function balanceLedger({ stores, since, marks, calledModels }: Case
         select model, sum(requests)::int as made, coalesce(sum(requests) filter (where status is null), 0)::int as unheard
         from calls where known <> 'lost' and ${ofCase} group by model`),
     );
-    const [lost] = await database.run((db) =>
-      db.execute<{ runs: number }>(sql`
-        select count(*)::int as runs from calls
-        where known = 'lost' and chat in (select chat from requests where ${ofCase})`),
+    const lost = await database.run((db) =>
+      db.execute<{ mark: string; runs: number }>(sql`
+        select split_part(asked.model, '@', 2) as mark, count(*)::int as runs
+        from calls join (select chat, model from requests where ${ofCase}) as asked using (chat)
+        where known = 'lost' group by 1`),
     );
     const [days] = await database.run((db) => db.execute<{ wrong: number }>(wrongDays));
-    const made = new Map(rows.map((row) => [row.model, row.made]));
+    const made = new Map(rows.map((row) => [row.model, row]));
     const called = Map.groupBy(calledModels, (model) => model);
-    const differences = [...new Set([...made.keys(), ...called.keys()])].map(
-      (model) => (called.get(model)?.length ?? 0) - (made.get(model) ?? 0),
-    );
-    const sum = (numbers: readonly number[]) => numbers.reduce((all, n) => all + n, 0);
-    const lostRuns = lost?.runs ?? 0;
-    const missing = sum(differences.filter((n) => n > 0));
-    const twice = -sum(differences.filter((n) => n < 0));
+    const differences = [...new Set([...made.keys(), ...called.keys()])].map((model) => {
+      const { made: written, unheard } = made.get(model) ?? { made: 0, unheard: 0 };
+      const missing = (called.get(model)?.length ?? 0) - written;
+      return { mark: markOf(model), missing: Math.max(0, missing), twice: Math.max(0, -missing - unheard) };
+    });
+    // A lost run stands for calls of its own chat alone.
+    const missing = [...Map.groupBy(differences, ({ mark }) => mark)].map(([mark, ofMark]) => {
+      const runs = lost.find((found) => found.mark === mark)?.runs ?? 0;
+      return Math.max(0, sum(ofMark.map((one) => one.missing)) - runs * callsPerStart);
+    });
     return {
-      missing: Math.max(0, missing - lostRuns),
-      twice: Math.max(0, twice - sum(rows.map(({ unheard }) => unheard))),
+      missing: sum(missing),
+      twice: sum(differences.map(({ twice }) => twice)),
       wrongDays: days?.wrong ?? 0,
-      lost: lostRuns,
+      lost: sum(lost.map(({ runs }) => runs)),
     };
   } finally {
     await database.close();
   }
 }
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, n) => all + n, 0);
 
 const wrongDays = sql`
   select count(*)::int as wrong from (
