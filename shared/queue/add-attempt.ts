@@ -10,6 +10,8 @@ const removal = { age: jobRecordTtlMs / 1000 };
 
 interface NewJob {
   readonly jobId: string;
+  /** See `encodeOrigin`. */
+  readonly name: string;
   readonly payload: ChatJobPayload;
   /** The result of `priorityOf`. */
   readonly priority: number;
@@ -19,15 +21,16 @@ interface NewJob {
 export async function addJob(
   queue: Queue<ChatJobPayload>,
   { now }: Pick<QueueStore, 'now'>,
-  { jobId, payload, priority }: NewJob,
+  { jobId, name, payload, priority }: NewJob,
 ): Promise<void> {
   const options = { jobId, timestamp: now(), removeOnComplete: removal, removeOnFail: removal, priority };
-  await queue.add('chat', payload, options);
+  await queue.add(name, payload, options);
 }
 
 /** The job of an attempt that has failed, and the attempt that follows it. */
 export interface FollowedJob {
   readonly chatId: string;
+  readonly name: string;
   readonly payload: ChatJobPayload;
   readonly priority: number;
   readonly next: Attempt;
@@ -40,11 +43,11 @@ export interface FollowedJob {
 export async function addNextAttempt(
   queue: Queue<ChatJobPayload>,
   store: Pick<QueueStore, 'now' | 'records'>,
-  { chatId, payload, priority, next }: FollowedJob,
+  { chatId, name, payload, priority, next }: FollowedJob,
 ): Promise<void> {
   if (payload.keptUntil !== undefined) await recordCurrent(store, chatId, next);
   const { model, fallback, earlier, ...same } = payload;
-  const job = { jobId: jobIdOf(chatId, next.attempt), payload: { ...same, ...next, chatId }, priority };
+  const job = { jobId: jobIdOf(chatId, next.attempt), name, payload: { ...same, ...next, chatId }, priority };
   await addJob(queue, store, job);
 }
 

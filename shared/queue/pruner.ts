@@ -1,14 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ProviderId } from '../contracts/contract.js';
 import { jobRecordTtlMs } from '../protocol/messages.js';
 import type { Log } from '../runtime/log.js';
 import { closedInTime } from '../runtime/retry.js';
 import { closeQueues, openQueues } from './channels.js';
-import type { QueueStore } from './queue-store.js';
+import type { LostRuns, QueueStore, UnfinishedState } from './queue-store.js';
 
-interface PrunerDeps {
+export interface PrunerDeps {
   store: QueueStore;
   /** Longest deadline of a job that this process adds, in milliseconds. Without it no unfinished job is removed. */
   maxMs?: number;
+  /** Hears of the lost runs of jobs before they are removed; when it rejects, they stay until the next time. */
+  onLost?: (provider: ProviderId, lost: LostRuns[]) => Promise<void>;
   log: Log;
 }
 
@@ -28,22 +31,32 @@ interface PrunerTimes {
  * removes events or jobs that no worker takes (docs/internals.md, "What is pruned, and when"). The store must be ready.
  */
 export function startPruner(
-  { store, maxMs, log }: PrunerDeps,
+  { store, maxMs, onLost, log }: PrunerDeps,
   times: PrunerTimes = {},
 ): { stop(): Promise<void> } {
   const { everyMs = 10_000, keptMs = jobRecordTtlMs, marginMs = 60_000 } = times;
   const queues = openQueues(store);
   const stopping = new AbortController();
 
-  const prune = async (queue: Queue) => {
-    for (const state of finished) await removeOlder(queue, state, keptMs);
-    if (maxMs !== undefined)
-      for (const state of unfinished) await removeOlder(queue, state, maxMs + marginMs);
+  const removeOldest = async (provider: ProviderId, queue: Queue, state: UnfinishedState) => {
+    if (maxMs === undefined) return [];
+    const addedBefore = Date.now() - maxMs - marginMs;
+    if (onLost) {
+      const lost = await store.lostRunsOfOldest(queue, { state, addedBefore, limit: maxAtOnce });
+      if (lost.length > 0) await onLost(provider, lost);
+    }
+    // Not those that became old enough meanwhile.
+    return queue.clean(Date.now() - addedBefore, maxAtOnce, state);
+  };
+  const prune = async (provider: ProviderId, queue: Queue) => {
+    for (const state of finished) await inBatches(() => queue.clean(keptMs, maxAtOnce, state));
+    for (const state of unfinished)
+      await attempt(() => inBatches(() => removeOldest(provider, queue, state)));
     // Last, because each removal adds an event.
     await store.forgetEvents(queue);
   };
   const pruneAll = async () => {
-    for (const queue of queues.values()) await attempt(() => prune(queue));
+    for (const [provider, queue] of queues) await attempt(() => prune(provider, queue));
     await attempt(() => store.records.removeEnded());
     await attempt(() => store.blobs.removeEnded());
   };
@@ -76,13 +89,9 @@ const finished = ['completed', 'failed'] as const;
 /** A job stays active when the last worker died with it, and delayed while it waits for a worker of a newer release. */
 const unfinished = ['wait', 'prioritized', 'delayed', 'active'] as const;
 
-async function removeOlder(
-  queue: Queue,
-  state: (typeof finished | typeof unfinished)[number],
-  ageMs: number,
-): Promise<void> {
+async function inBatches(remove: () => Promise<string[]>): Promise<void> {
   for (let batch = 0; batch < maxBatches; batch += 1) {
-    const removed = await queue.clean(ageMs, maxAtOnce, state);
+    const removed = await remove();
     if (removed.length < maxAtOnce) return;
   }
 }

@@ -10,6 +10,8 @@ export interface QueueStore {
   /** Records that outlive processes and jobs. */
   readonly records: RecordStore;
   readonly blobs: BlobStore;
+  /** Entries of the ledger, until they are in its tables. */
+  readonly outbox: Outbox;
   /** The store's time, in milliseconds since the epoch; before the first `check` that of this machine. */
   now(): number;
   /** Resolves when the store can be used; throws the reason otherwise. Settles within three seconds. */
@@ -28,6 +30,12 @@ export interface QueueStore {
   readJobs(queue: Queue, jobIds: readonly string[]): Promise<StoredJob[]>;
   /** Reads the times of these jobs, as far as they exist, in order and without texts. At most some hundreds. */
   readTimes(queue: Queue, jobIds: readonly string[]): Promise<JobTimes[]>;
+  /** Ids of the jobs that run next, in their order, so many at most. */
+  nextIds(queue: Queue, limit: number): Promise<string[]>;
+  /** Counts the runs of these jobs that were lost, of those jobs that exist, in order. At most some hundreds. */
+  lostRuns(queue: Queue, jobIds: readonly string[]): Promise<LostRuns[]>;
+  /** The same for those of the jobs that BullMQ's `clean` removes next that have lost any. */
+  lostRunsOfOldest(queue: Queue, asked: OldestJobs): Promise<LostRuns[]>;
   /** Counts the jobs in one short command; throws while the store is unreachable. */
   measure(queue: Queue): Promise<QueueDepth>;
   /** Wakes idle workers, so that they fetch at once: limits of the queue may have been lifted. */
@@ -58,12 +66,58 @@ export type StoredJob =
 /** When a job was added, taken and ended, in milliseconds since the epoch; null if it was not. */
 export interface JobTimes {
   readonly id: string;
+  /** See `encodeOrigin`. */
+  readonly name: string;
   readonly addedAt: number;
   /** When a worker took it last. */
   readonly startedAt: number | null;
   readonly endedAt: number | null;
   /** How often a worker has taken it. */
   readonly attempts: number;
+}
+
+/** States of jobs as BullMQ's `clean` names them. */
+export type UnfinishedState = 'wait' | 'prioritized' | 'delayed' | 'active';
+
+export interface OldestJobs {
+  readonly state: UnfinishedState;
+  /** In milliseconds since the epoch. */
+  readonly addedBefore: number;
+  readonly limit: number;
+}
+
+/** The runs of a job that ended without a word: its worker died, or lost its lock. */
+export interface LostRuns {
+  readonly id: string;
+  /** See `encodeOrigin`. */
+  readonly name: string;
+  /** When it was added, in milliseconds since the epoch. */
+  readonly addedAt: number;
+  /** How often it stalled, and once more while it is active without a lock. */
+  readonly lost: number;
+}
+
+/** Texts in the order in which they came, flushed to the disk where the store can. Calls fail within three seconds. */
+export interface Outbox {
+  /** Throws `OutboxFull` when there would be more than `maxOutboxEntries`; appends all or none. */
+  append(entries: readonly string[]): Promise<void>;
+  /** The first ones behind the one with this id, or of all. */
+  read(options: { limit: number; after?: string | undefined }): Promise<OutboxEntry[]>;
+  remove(ids: readonly string[]): Promise<void>;
+  /** How many there are, and when the first came, in milliseconds since the epoch. */
+  size(): Promise<{ readonly entries: number; readonly oldestAt: number | undefined }>;
+}
+
+export interface OutboxEntry {
+  readonly id: string;
+  readonly entry: string;
+}
+
+export const maxOutboxEntries = 100_000;
+
+/** Thrown by an outbox that takes no more until it is read. */
+export class OutboxFull extends Error {
+  override readonly name = 'OutboxFull';
 }
 
 /** The unfinished jobs of one queue. */

@@ -22,7 +22,8 @@ import { silenceEvents } from '../patches/postgres-events.js';
 import { Misconfiguration, type QueueDepth, type RecordStore, type StoreParts } from '../queue-store.js';
 import type { StoreClock } from './clock-skew.js';
 import { makeBlobs, openPostgresBlobs } from './postgres-blobs.js';
-import { readJobs, readTimes } from './postgres-jobs.js';
+import { lostRuns, lostRunsOfOldest, nextIds, readJobs, readTimes } from './postgres-jobs.js';
+import { makeOutbox, openPostgresOutbox } from './postgres-outbox.js';
 import { openPostgresPool } from './postgres-pool.js';
 
 /** Opens the queue's store in PostgreSQL; `migratePostgresStore` creates its schema. */
@@ -43,6 +44,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
     kind: 'postgres',
     records: openRecords(recordsPool.pool),
     blobs: openPostgresBlobs(blobPool.pool, { table: blobTable, concurrency: blobConnections }),
+    outbox: openPostgresOutbox(recordsPool.pool, outboxTable),
     findDefect: () => findDefect(urgent, clock),
     createQueue: (name) => new postgres.Queue(name, { connection }) as unknown as Queue,
     createWorker: (name, processor, options) => {
@@ -55,6 +57,10 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
     createPubSub: () => undefined,
     readJobs: (queue, jobIds) => withTimeout(storeTimeoutMs, readJobs(pool, { schema, queue, jobIds })),
     readTimes: (queue, jobIds) => withTimeout(storeTimeoutMs, readTimes(pool, { schema, queue, jobIds })),
+    nextIds: (queue, limit) => withTimeout(storeTimeoutMs, nextIds(pool, { schema, queue, limit })),
+    lostRuns: (queue, jobIds) => withTimeout(storeTimeoutMs, lostRuns(pool, { schema, queue, jobIds })),
+    lostRunsOfOldest: (queue, asked) =>
+      withTimeout(storeTimeoutMs, lostRunsOfOldest(pool, { schema, queue, ...asked })),
     measure: ({ name }) => measure(pool, name),
     wake: async ({ name }) => void (await pool.query(`select pg_notify('bullmq_jobs', $1)`, [name])),
     // `silenceEvents` leaves none to forget.
@@ -71,7 +77,7 @@ export function openPostgresStore(url: string, log: Log, clock: StoreClock): Sto
 const queueConnections = 12;
 /** For what must not wait behind jobs: messages, renewals of locks, and checks of the store. One of them listens. */
 const urgentConnections = 4;
-/** For records, which are flushed: their promises outlive a crash. */
+/** For records and the outbox, which are flushed: they outlive a crash. */
 const recordConnections = 4;
 /** For chunks of images and long texts, which nothing else should wait behind. */
 const blobConnections = 2;
@@ -94,6 +100,7 @@ export async function migratePostgresStore(url: string): Promise<void> {
 const schema = 'bullmq';
 const table = `${schema}.quillgate_records`;
 const blobTable = `${schema}.quillgate_images`;
+const outboxTable = `${schema}.quillgate_outbox`;
 /** In milliseconds; shorter than with Redis, because no command waits for a connection to come back. */
 const runRetryDelay = 200;
 
@@ -102,7 +109,8 @@ const makeTables = `
   select pg_advisory_xact_lock(hashtext('${table}'));
   create table if not exists ${table} (key text primary key, value text not null, ends_at timestamptz not null);
   create index if not exists quillgate_records_ends_at on ${table} (ends_at);
-  ${makeBlobs(blobTable)}`;
+  ${makeBlobs(blobTable)};
+  ${makeOutbox(outboxTable)}`;
 
 const missing = 'the schema is missing or older than this release: run quillgate migrate';
 /** BullMQ's schema names the oldest major version of BullMQ that may work with it. */
@@ -127,8 +135,8 @@ async function findDefect(connection: PgPool, clock: StoreClock): Promise<string
 }
 
 const serverMs = `(extract(epoch from clock_timestamp()) * 1000)::bigint`;
-const readStoreState = `
-  select to_regclass('${table}') is null or to_regclass('${blobTable}') is null as missing, ${serverMs} as now`;
+const ourTables = [table, blobTable, outboxTable].map((name) => `to_regclass('${name}')`).join();
+const readStoreState = `select num_nulls(${ourTables}) > 0 as missing, ${serverMs} as now`;
 
 /** A worker with a fast clock may have stored a future time, and stalled jobs would not be checked before it. */
 const removeFutureCheck = `

@@ -15,7 +15,8 @@ import {
   RedisPubSub,
 } from './redis-connection.js';
 import { findRedisMisconfiguration } from './redis-defects.js';
-import { defineReadJobs, readJobs, readTimes } from './redis-jobs.js';
+import { defineReadJobs, firstIds, lostRuns, lostRunsOfOldest, readJobs, readTimes } from './redis-jobs.js';
+import { openRedisOutbox } from './redis-outbox.js';
 
 declare module 'ioredis' {
   interface RedisCommander<Context> {
@@ -55,6 +56,7 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
     kind: 'redis',
     records: openRecords(producer, keys.record, isCluster),
     blobs,
+    outbox: openRedisOutbox(producer, keys.record('outbox')),
     findDefect: () => findRedisMisconfiguration(producer, address, clock),
     createQueue: (name) => new Queue(name, { ...queueSettings, prefix: keys.queuePrefix(name) }),
     createWorker: (name, processor, options) => {
@@ -68,6 +70,10 @@ export function openRedisStore(url: string, log: Log, clock: StoreClock): StoreP
       isCluster ? undefined : new RedisPubSub({ publisher: blocking, connect, log }, keys.channel),
     readJobs: (queue, jobIds) => readJobs(producer, queue, jobIds),
     readTimes: (queue, jobIds) => readTimes(producer, queue, jobIds),
+    // In the order in which workers take them.
+    nextIds: async (queue, limit) => (await firstIds(queue, ['wait', 'prioritized'], limit)).slice(0, limit),
+    lostRuns: (queue, jobIds) => lostRuns(producer, queue, jobIds),
+    lostRunsOfOldest: (queue, asked) => lostRunsOfOldest(producer, queue, asked),
     measure: (queue) => measure(producer, queue),
     wake: async (queue) => void (await producer.zadd(queue.toKey('marker'), 0, '0')),
     forgetEvents: (queue) => forgetEvents(producer, queue),

@@ -15,6 +15,7 @@ import {
 } from '../../../shared/protocol/stored-chat.js';
 import { addJob } from '../../../shared/queue/add-attempt.js';
 import { attach } from '../../support/attached.js';
+import { noLedger } from '../../support/entries.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { openSharedStore, type SharedStore } from '../../support/shared-store.js';
@@ -45,7 +46,7 @@ describe.each(findStores())('DeadQueues in $kind', (server) => {
   });
   const open = () =>
     new DeadQueues({
-      ...{ queueOf, store: shared.store, chats, log },
+      ...{ queueOf, store: shared.store, chats, ledger: noLedger, log },
       pools: {
         isAbandoned: ({ provider }) => isAbandoned && provider === 'openai',
         isServed: ({ provider }) => provider === 'bedrock',
@@ -61,7 +62,7 @@ describe.each(findStores())('DeadQueues in $kind', (server) => {
     const current = { provider: 'openai', model: 'm', fallback } as const;
     const kept = keptMs > 0 && { keptUntil: deadline + keptMs };
     const payload = encodeChatJob({ v: 1, ...current, ...kept, user: 'me', turns, deadline, replyTo: 'x' });
-    await addJob(queueOf('openai'), store, { jobId: id, payload, priority: 3 });
+    await addJob(queueOf('openai'), store, { jobId: id, name: 'chat', payload, priority: 3 });
     if (keptMs > 0)
       await store.records.create(chatKey(id), {
         value: encodeStoredChat({

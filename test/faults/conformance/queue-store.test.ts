@@ -11,6 +11,7 @@ import { aroundJobs } from '../../../shared/queue/patches/process-job.js';
 import { HandedBack, Misconfiguration, type QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay } from '../../../shared/queue/relay.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
+import { noLedger } from '../../support/entries.js';
 import { apiInstruments } from '../../support/metrics.js';
 import { patience, patienceMs } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
@@ -332,7 +333,7 @@ describe.each(findStores())('a $kind store', (server) => {
       await redis.acl('SETUSER', 'limited', 'on', '>secret', '~*', '&*', '+@all', '-eval', '-evalsha');
       const store = await ready(Object.assign(new URL(url), { username: 'limited', password: 'secret' }));
       const { log } = logged;
-      const link = new FleetLink({ store, metrics: apiInstruments.metrics, log });
+      const link = new FleetLink({ store, metrics: apiInstruments.metrics, ledger: noLedger, log });
       onTestFinished(() => link.close());
       const connected = link.start(new LiveChats());
       await vi.waitFor(() => expect(logged.text()).toContain('the queue store refused'), patience);
@@ -480,7 +481,7 @@ describe.each(findStores())('a $kind store', (server) => {
       await worker.close();
     });
 
-    it('a record -> waits for the disk; a job does not', async () => {
+    it('a record or entry -> waits for the disk; a job does not', async () => {
       const store = await ready();
       const client = await connectPostgres();
       await client.query(`
@@ -488,11 +489,14 @@ describe.each(findStores())('a $kind store', (server) => {
         create function note() returns trigger language plpgsql as $$ begin
           insert into public.commits values (tg_table_name, current_setting('synchronous_commit')); return new; end $$;
         create trigger note after insert on bullmq.job for each row execute function note();
+        create trigger note after insert on bullmq.quillgate_outbox for each row execute function note();
         create trigger note after insert on bullmq.quillgate_records for each row execute function note()`);
+      await store.outbox.append(['flushed']);
       await store.records.create('flushed', { value: '{}', ttlMs: 60_000 });
       await store.createQueue('unflushed').add('job', {});
       const { rows } = await client.query('select of, synchronous from public.commits');
       expect(rows).toEqual([
+        { of: 'quillgate_outbox', synchronous: 'on' },
         { of: 'quillgate_records', synchronous: 'on' },
         { of: 'job', synchronous: 'off' },
       ]);
@@ -509,10 +513,12 @@ describe.each(findStores())('a $kind store', (server) => {
     it('a schema that is incomplete, older than needed or too new -> is not ready', async () => {
       const store = await ready();
       const client = await connectPostgres();
-      await client.query('drop table bullmq.quillgate_records');
-      expect(await failure(store.check())).toEqual(schemaMissing);
-      await migrateQueueStore(configOf({ DATABASE_URL: url.href }));
-      await store.check();
+      for (const table of ['records', 'outbox']) {
+        await client.query(`drop table bullmq.quillgate_${table}`);
+        expect(await failure(store.check())).toEqual(schemaMissing);
+        await migrateQueueStore(configOf({ DATABASE_URL: url.href }));
+        await store.check();
+      }
       await client.query('create temporary table kept as table bullmq.migration');
       await client.query(
         'delete from bullmq.migration where version = (select max(version) from bullmq.migration)',
