@@ -17,6 +17,7 @@ import { openInstruments, type WorkerInstruments } from '../shared/metrics/instr
 import { workerMetrics } from '../shared/metrics/metrics.js';
 import { readTexts, withImages } from '../shared/queue/blobs.js';
 import { closeChannels, openChannels } from '../shared/queue/channels.js';
+import { LedgerWriter } from '../shared/queue/ledger-writer.js';
 import { startPruner } from '../shared/queue/pruner.js';
 import { type QueueStore, reasonOf, whenReady } from '../shared/queue/queue-store.js';
 import type { Relay } from '../shared/queue/relay.js';
@@ -84,7 +85,7 @@ interface StartDeps {
 }
 
 async function startPools(deps: StartDeps): Promise<Pool[]> {
-  const { config, store, log, lifecycle } = deps;
+  const { config, store, instruments, log, lifecycle } = deps;
   const workerName = `${hostname().replaceAll(/[^A-Za-z0-9-]/g, '-')}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const ready = { store, signal: lifecycle.stopping, log, maxTries: maxTriesToOpen };
   const channels = await whenReady(() => openChannels(store, { name: workerName, log }), ready);
@@ -122,7 +123,19 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const readJobTexts: PoolWorkerTools['readTexts'] = ({ chatId }, job) =>
     readTexts({ blobs: store.blobs, parse: (text) => parseIn(thread, text) }, chatId, job);
   const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.blobs, turns, user);
-  const shared = { ...deps, relay, queues, jobs, deltas, nextAttempts, heartbeat, workerName, imageRoom };
+  const ledger = new LedgerWriter({ outbox: store.outbox, metrics: instruments.metrics, log });
+  const shared = {
+    ...deps,
+    relay,
+    ledger,
+    queues,
+    jobs,
+    deltas,
+    nextAttempts,
+    heartbeat,
+    workerName,
+    imageRoom,
+  };
   for (const part of parts) {
     const pool = new Pool({ ...shared, ...part, withImages: loadImages, fill, readTexts: readJobTexts });
     starting.push(pool.start().then(() => pool));

@@ -85,6 +85,12 @@ export function attemptAfter(current: Attempt, ended: EndedAttempt): Attempt | u
 export const jobIdOf = (chatId: string, attempt = 1): string =>
   attempt === 1 ? chatId : `${chatId}-${attempt}`;
 
+/** The chat and the attempt of a job's id; the id of a chat is a UUID. */
+export function chatAndAttemptOf(jobId: string): { chat: string; attempt: number } {
+  const [, chat = jobId, attempt = '1'] = /^(.{36})-(\d)$/.exec(jobId) ?? [];
+  return { chat, attempt: Number(attempt) };
+}
+
 const mendable: ReadonlySet<string> = new Set([
   'context_length_exceeded',
   'provider_error',

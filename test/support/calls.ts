@@ -1,15 +1,9 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { givenFields } from '../../shared/json/json.js';
+import type { MeteredRow } from '../../shared/protocol/entries.js';
 import type { Pass } from '../../workers/gate/gated-call.js';
-import {
-  type Call,
-  type CallingJob,
-  firstCall,
-  type MeteredRow,
-  retryOf,
-  type TimedCall,
-} from '../../workers/job/call.js';
+import { type Call, type CallingJob, firstCall, retryOf, type TimedCall } from '../../workers/job/call.js';
 import type { DeltaStream } from '../../workers/job/delta-stream.js';
 
 type Own = Partial<Pick<Call, 'deadline' | 'stop' | 'user' | 'hasFallback' | 'request'>> & {

@@ -15,7 +15,15 @@ interface TakenJob extends Partial<QueuedJob> {
 export function takeJob(options: TakenJob = {}): RunningJob {
   const { provider = 'openai', token = 'token', now = Date.now, stop } = options;
   const { listeners = [], ...given } = options;
-  const queued = { id: 'job', timestamp: now(), attemptsStarted: 1, data: {}, ...given };
+  const queued = {
+    id: 'job',
+    name: 'chat',
+    timestamp: now(),
+    attemptsStarted: 1,
+    stalledCounter: 0,
+    data: {},
+    ...given,
+  };
   const job = new RunningJob({ provider, queued, token, now, listeners });
   const abort = () => job.abort(stop?.reason);
   if (stop?.aborted) abort();

@@ -1,12 +1,12 @@
 import type { PoolConfig } from '../../shared/config/pool-config.js';
 import { givenFields } from '../../shared/json/json.js';
+import type { MeteredRow } from '../../shared/protocol/entries.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { Mark } from '../../shared/protocol/parts.js';
 import type { GatedCall, Pass } from '../gate/gated-call.js';
 import type { ProviderReply } from '../providers/provider.js';
 import type { CallMeter } from '../providers/reply/call-meter.js';
 import { imageBytesOf, type ModelRequest, type Omittable } from './model-request.js';
-import type { WorkCode } from './outcomes.js';
 
 /** A call of its provider that a job makes. Each step of the call chain hands it on with what the next ones need. */
 export interface Call extends GatedCall {
@@ -62,40 +62,6 @@ export interface CallProgress {
   changes?: readonly string[] | undefined;
   /** The request that was sent, and the parts that its model was known to refuse; undefined until it is made. */
   sent: { readonly request: ModelRequest; readonly known: readonly Omittable[] } | undefined;
-}
-
-/** The tokens of a call. `cached` and `written` are within `input`, `writtenFor1h` within `written`. */
-export interface CallTokens {
-  readonly input: number;
-  readonly cached: number;
-  readonly written: number;
-  readonly writtenFor1h: number;
-  readonly output: number;
-  /** Within `output`. */
-  readonly thinking: number;
-}
-
-/** A call that a connection took, and what is known of its cost. Times are in milliseconds since the epoch. */
-export interface MeteredRow {
-  readonly kind: Call['kind'];
-  readonly startedAt: number;
-  readonly endedAt: number;
-  /** The model that was asked, and the one that answered, if it said so. */
-  readonly model: string;
-  readonly answered?: string | undefined;
-  /** Whether the provider has counted the tokens, or they are estimated: then they are at least so many. */
-  readonly known: 'told' | 'estimated';
-  readonly code: WorkCode;
-  /** HTTP status of the answer, and the type of the provider's error. */
-  readonly status?: number | undefined;
-  readonly type?: string | undefined;
-  /** HTTP requests: Vertex AI may take several to one reply. */
-  readonly requests: number;
-  readonly tokens: CallTokens;
-  /** The tier of service that answered, in the provider's words; absent where it does not say. */
-  readonly tier?: string | undefined;
-  /** The provider's id of the request, for its support. */
-  readonly requestId?: string | undefined;
 }
 
 /** A job, as far as its calls know it. */

@@ -1,9 +1,10 @@
 import { partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
+import type { CallTokens } from '../../shared/protocol/entries.js';
 import { providerErrorOf } from '../providers/errors/error-classification.js';
 import type { ProviderReply } from '../providers/provider.js';
 import type { CallMeter, Heard } from '../providers/reply/call-meter.js';
-import type { CallTokens, MeteredCall, Next, PreparedCall } from './call.js';
+import type { MeteredCall, Next, PreparedCall } from './call.js';
 import type { ModelRequest } from './model-request.js';
 import { codeOfError, type WorkCode } from './outcomes.js';
 
@@ -31,7 +32,7 @@ export async function meter(call: PreparedCall, next: Next<MeteredCall>): Promis
 
 const idHeaders = ['x-request-id', 'request-id', 'x-amzn-requestid'];
 
-/** What becomes known of one call's cost. */
+/** The facts of one call's cost, as they become known. */
 class CallCost implements CallMeter {
   requests = 0;
   #status: number | undefined;
@@ -81,7 +82,7 @@ class CallCost implements CallMeter {
     };
   }
 
-  /** What was told, and for the rest a token for four bytes, and a thousand for an image. */
+  /** The counts that were told; for the rest a token for four bytes, and a thousand for an image. */
   #estimate(sent: ModelRequest): CallTokens {
     const { usage, bytes } = this.#heard;
     const written = Math.ceil(bytes / bytesPerToken);

@@ -25,7 +25,9 @@ interface NextAttemptsDeps {
 }
 
 /** A chat's job, as far as what follows it goes. */
-type FailingJob = Pick<RunningJob, 'chatId' | 'signal'> & { readonly queued: Pick<QueuedJob, 'priority'> };
+type FailingJob = Pick<RunningJob, 'chatId' | 'signal'> & {
+  readonly queued: Pick<QueuedJob, 'name' | 'priority'>;
+};
 
 const pauses = { pauseMs: 50, maxPauseMs: 1000 };
 
@@ -64,7 +66,8 @@ export class NextAttempts {
     const { store, queues, log } = this.deps;
     const next = attemptAfter(chatJob, ended);
     if (next === undefined || !isMendable(ended) || this.#leftMs(chatJob) < minTimeLeftMs) return undefined;
-    const followed = { chatId, payload: encodeChatJob(chatJob), priority: queued.priority ?? 0, next };
+    const { name, priority = 0 } = queued;
+    const followed = { chatId, name, payload: encodeChatJob(chatJob), priority, next };
     const add = () => addNextAttempt(queueOf(queues, next.provider), store, followed);
     try {
       await this.#untilAnswered(add, job, chatJob);

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { isObject } from '../../shared/json/json.js';
+import type { MeteredRow } from '../../shared/protocol/entries.js';
 import { LockLost } from '../gate/gated-call.js';
-import type { CallProgress, MeteredRow } from './call.js';
+import type { CallProgress } from './call.js';
 import type { DeltaStream } from './delta-stream.js';
 import type { JobTrace } from './job-trace.js';
 import type { JobEnd, Timings } from './outcomes.js';
@@ -10,12 +11,18 @@ import type { JobEnd, Timings } from './outcomes.js';
 /** The part of BullMQ's job that is read. */
 export interface QueuedJob {
   readonly id?: string | undefined;
+  /** See `encodeOrigin`. */
+  readonly name: string;
   /** When it was added, in milliseconds since the epoch. */
   readonly timestamp: number;
   /** 0 is the most urgent. */
   readonly priority?: number;
   /** How often a worker has taken it. */
   readonly attemptsStarted: number;
+  /** How often a worker that had taken it died, or lost its lock. */
+  readonly stalledCounter: number;
+  /** Set for a job that is given up. */
+  readonly deferredFailure?: string | undefined;
   readonly data: unknown;
 }
 
@@ -69,6 +76,8 @@ export class RunningJob {
   /** The reply of a stream, while it is being written. */
   deltas: DeltaStream | undefined;
   trace: JobTrace | undefined;
+  /** Resolves once its earlier runs are recorded as lost. */
+  lostRecorded: Promise<void> | undefined;
   /** Its calls here that were sent and have ended, in that order. */
   readonly calls: MeteredRow[] = [];
   /** The progress of its latest call; undefined before the first. */

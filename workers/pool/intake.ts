@@ -7,6 +7,7 @@ import { type ChatJob, type ChatJobPayload, chatJobSchema } from '../../shared/p
 import { decodeOutcome, encodeOutcome, nextOf } from '../../shared/protocol/outcome.js';
 import { isNewer } from '../../shared/protocol/version.js';
 import { removeTexts } from '../../shared/queue/blobs.js';
+import type { LedgerWriter } from '../../shared/queue/ledger-writer.js';
 import { aroundJobs } from '../../shared/queue/patches/process-job.js';
 import { HandedBack, type QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -16,6 +17,7 @@ import { type ChatJobDeps, runChatJob } from '../job/chat-job.js';
 import type { DeltaPublisher } from '../job/delta-publisher.js';
 import type { DeltaStream } from '../job/delta-stream.js';
 import { JobTrace } from '../job/job-trace.js';
+import { lostRunsOf, runEntryOf } from '../job/ledger-entries.js';
 import type { NextAttempts } from '../job/next-attempt.js';
 import { describeOutcome, type JobEnd } from '../job/outcomes.js';
 import { type JobListener, type QueuedJob, RunningJob } from '../job/running-job.js';
@@ -43,6 +45,7 @@ interface IntakeDeps {
   nextAttempts: Pick<NextAttempts, 'find' | 'begin'>;
   backlog: Pick<Backlog, 'forget' | 'recordEmpty'>;
   metrics: Pick<PoolMetrics, 'countJob'>;
+  ledger: Pick<LedgerWriter, 'append'>;
   tracing?: Tracing | undefined;
   /** Listeners of this pool's jobs. They run even while the event loop is blocked. */
   listeners: readonly JobListener[];
@@ -57,9 +60,10 @@ interface IntakeDeps {
  * 3. `runChatJob` answers it; a job that has made no call may go back to the queue;
  * 4. its outcome is logged and encoded, and a reply without readers is published on `reply.<api>`, to which the API
  *    process that added the job subscribes;
- * 5. BullMQ stores the outcome in the job's record (`completed`), or gives the job up (`failed`): then any other end is
+ * 5. its calls, and how its chat ended, are appended to the ledger's outbox;
+ * 6. BullMQ stores the outcome in the job's record (`completed`), or gives the job up (`failed`): then any other end is
  *    published;
- * 6. `RunningJobs` forgets the job, and its lock is no longer renewed.
+ * 7. `RunningJobs` forgets the job, and its lock is no longer renewed.
  */
 export class Intake {
   readonly #deps: IntakeDeps;
@@ -77,10 +81,15 @@ export class Intake {
 
   /** To be called before the worker fetches jobs; `process` has to be its processor. */
   attach(worker: Worker): void {
-    const { jobs, backlog } = this.#deps;
+    const { jobs, ledger, backlog } = this.#deps;
     aroundJobs(worker, async (queued, token, process) => {
       const job = this.take(queued, token);
-      return process().finally(() => jobs.close(job));
+      job.lostRecorded = ledger.append(...lostRunsOf(job));
+      return process().finally(async () => {
+        // The processor of one that is given up does not run.
+        await job.lostRecorded;
+        jobs.close(job);
+      });
     });
     worker
       .on('active', () => backlog.forget())
@@ -113,13 +122,23 @@ export class Intake {
     if (!job) throw new Error('job not taken');
     job.trace = tracing && new JobTrace(tracing, job);
     job.taken();
-    const end = await this.#runOrHandBack(job, queued).catch((error) => {
+    const end = await this.#runOrHandBack(job, queued).catch(async (error) => {
       job.end(undefined, error);
+      await this.#record(job, { error });
       throw error;
     });
     job.end(end);
-    return this.#encode(job, end);
+    const encoded = this.#encode(job, end);
+    await this.#record(job, { end });
+    return encoded;
   };
+
+  /** A job that goes back to the queue without a call has nothing to record. */
+  async #record(job: RunningJob, { end, error }: { end?: JobEnd; error?: unknown }): Promise<void> {
+    const goesOn = error instanceof HandedBack;
+    if (!goesOn || job.calls.length > 0) await this.#deps.ledger.append(runEntryOf(job, { end, goesOn }));
+    await job.lostRecorded;
+  }
 
   async #runOrHandBack(job: RunningJob, queued: RequeuableJob): Promise<JobEnd> {
     try {
@@ -231,13 +250,13 @@ const minPauseMs = 200;
 const maxPauseMs = 5000;
 
 /** The pause of a job that other workers may not be able to do either, in milliseconds; it grows with the job's age. */
-export const pauseFor = ({ timestamp }: QueuedJob, now: number): number =>
+export const pauseFor = ({ timestamp }: Pick<QueuedJob, 'timestamp'>, now: number): number =>
   // PostgreSQL accepts whole milliseconds only.
   Math.min(maxPauseMs, Math.max(minPauseMs, Math.round((now - timestamp) / 2)));
 
 /** Puts a job back into its queue, for any worker to take after the pause. Throws `HandedBack`: it has not stalled. */
 export async function handBack(
-  job: RequeuableJob,
+  job: Pick<RequeuableJob, 'id' | 'moveToWait' | 'moveToDelayed'>,
   token: string,
   { pauseMs, log }: { pauseMs?: number | undefined; log: Log },
 ): Promise<never> {

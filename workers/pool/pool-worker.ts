@@ -3,6 +3,7 @@ import type { Config } from '../../shared/config/config.js';
 import { Failure } from '../../shared/failures.js';
 import { cancelSchema, queueName, topics } from '../../shared/protocol/messages.js';
 import { resendSchema } from '../../shared/protocol/parts.js';
+import type { LedgerWriter } from '../../shared/queue/ledger-writer.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -36,6 +37,7 @@ export interface PoolWorkerTools {
   jobs: RunningJobs;
   deltas: DeltaPublisher;
   nextAttempts: Pick<NextAttempts, 'find' | 'begin'>;
+  ledger: Pick<LedgerWriter, 'append' | 'flush'>;
   readTexts: ChatJobDeps['readTexts'];
   withImages?: CallChainDeps['withImages'];
   fill?: CallChainDeps['fill'];
@@ -125,7 +127,7 @@ export class PoolWorker {
    * taken one just now, which is why they are counted only after a moment.
    */
   async close({ graceMs, streamGraceMs = graceMs }: Grace): Promise<void> {
-    const { provider, jobs, log } = this.#deps;
+    const { provider, jobs, ledger, log } = this.#deps;
     const closing = this.bullWorker.close();
     const reason = new Failure('provider_unavailable');
     const abort = setTimeout(() => jobs.abortAll(reason), graceMs);
@@ -135,6 +137,6 @@ export class PoolWorker {
       .catch(() => log.warn('stopped without the queue store'));
     for (const timer of [abort, abortStreams]) clearTimeout(timer);
     this.#locks.stop();
-    await closedInTime(this.#replies.flush());
+    await closedInTime(Promise.all([this.#replies.flush(), ledger.flush()]));
   }
 }

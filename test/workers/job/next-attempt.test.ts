@@ -37,7 +37,7 @@ describeStores('NextAttempts in $kind', log, (shared) => {
   });
   const { signal } = new AbortController();
   const next = (chatId: string, chatJob = job(), through = attempts) => {
-    const failing = { chatId, queued: { priority: 7 }, signal };
+    const failing = { chatId, queued: { name: 'chat', priority: 7 }, signal };
     return {
       find: () => through.find(failing, chatJob),
       begin: (ended: EndedAttempt = failed) => through.begin(failing, chatJob, ended),
@@ -121,7 +121,7 @@ describeStores('NextAttempts in $kind', log, (shared) => {
   });
 
   it.each([new LockLost(), new Cancelled()])('a job that was ended (%s) -> given up', async (reason) => {
-    const left = { chatId: randomUUID(), queued: {}, signal: AbortSignal.abort(reason) };
+    const left = { chatId: randomUUID(), queued: { name: 'chat' }, signal: AbortSignal.abort(reason) };
     expect(await openWith(rejects, { isEach: true }).begin(left, job(), failed)).toBeUndefined();
   });
 

@@ -6,6 +6,7 @@ import { LockLost } from '../../../workers/gate/gated-call.js';
 import { RunningJobs } from '../../../workers/job/running-jobs.js';
 import { Intake } from '../../../workers/pool/intake.js';
 import { poolSettings } from '../../support/chat-jobs.js';
+import { noLedger } from '../../support/entries.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { unavailableResults } from '../../support/stored-results.js';
 
@@ -55,6 +56,7 @@ beforeEach(() => {
     storedResults: unavailableResults(log),
     times: { meanMs: 0 },
     backlog: { forget: () => {}, recordEmpty: () => {} },
+    ledger: noLedger,
     metrics: { countJob: (code) => void counted.push(code) },
     listeners: [],
     log,

@@ -37,7 +37,9 @@ describe('PoolMetrics', () => {
   it('nothing has happened -> all is zero, and only its own provider is there', async () => {
     const names = (await scrape()).map(([name]) => name);
     expect(names).toContain('quillgate_provider_calls_total{provider="bedrock",kind="retry",code="ok"}');
-    expect(names.filter((name) => !name.includes('provider="bedrock"'))).toEqual([]);
+    expect(names.filter((name) => !name.includes('provider="bedrock"'))).toEqual([
+      'quillgate_ledger_dropped_total',
+    ]);
   });
 
   it('calls, first or retry -> counted by how they end, which is left as it is, with the time to a first delta', async () => {

@@ -14,6 +14,7 @@ import { PoolWorker } from '../../../workers/pool/pool-worker.js';
 import { classifyError } from '../../../workers/providers/errors/error-classification.js';
 import type { Provider } from '../../../workers/providers/provider.js';
 import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
+import { noLedger } from '../../support/entries.js';
 import { openGate } from '../../support/gate.js';
 import { poolMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
@@ -66,7 +67,17 @@ describeStores('PoolWorker on $kind', log, (shared) => {
     // No lock ends while a test runs.
     const variables = { DATABASE_URL: 'postgres://127.0.0.1/none', WORKER_LOCK_MS: '300000' };
     const worker = new PoolWorker({
-      ...{ store: shared.store, relay, jobs, deltas, nextAttempts, workerName: 'test', ...open, log },
+      ...{
+        store: shared.store,
+        relay,
+        jobs,
+        deltas,
+        nextAttempts,
+        workerName: 'test',
+        ...open,
+        ledger: noLedger,
+        log,
+      },
       readTexts: ({ chatId }, job) =>
         readTexts(
           { blobs: shared.store.blobs, parse: async (text) => JSON.parse(String(text)) },

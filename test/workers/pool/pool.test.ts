@@ -24,6 +24,7 @@ import { LiveSettings } from '../../../workers/pool/live-settings.js';
 import { Pool } from '../../../workers/pool/pool.js';
 import type { Provider, ProviderRequest } from '../../../workers/providers/provider.js';
 import { chatJobOf, poolSettings } from '../../support/chat-jobs.js';
+import { noLedger } from '../../support/entries.js';
 import { patience } from '../../support/patience.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
@@ -65,7 +66,7 @@ describeStores('Pool on $kind', log, (shared) => {
     const jobs = new RunningJobs();
     const queues = openQueues({ createQueue: createCountingQueue });
     const pool = new Pool({
-      ...{ provider, settings, store, queues, relay, jobs, workerName: 'test', log },
+      ...{ provider, settings, store, queues, relay, jobs, workerName: 'test', ledger: noLedger, log },
       readTexts: async () => expect.unreachable(),
       config: parseConfig({ DATABASE_URL: 'postgres://127.0.0.1/none' }, 'config'),
       deltas: new DeltaPublisher({ jobs, relay, windowMs: 1, log }),
