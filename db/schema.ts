@@ -1,11 +1,15 @@
 import type { AuditAction } from '../shared/contracts/accounts.js';
-import type { PostStatus, Scope, UserRole } from '../shared/contracts/contract.js';
+import type { PostStatus, ProviderId, Scope, UserRole } from '../shared/contracts/contract.js';
 import {
+  bigint,
+  boolean,
   customType,
+  date,
   index,
   integer,
   jsonb,
   pgTable,
+  primaryKey,
   type SQL,
   sql,
   text,
@@ -116,6 +120,8 @@ export const tokens = pgTable('tokens', {
   secretHash: bytes('secret_hash').notNull().unique('tokens_secret_hash'),
   /** Name of its user when it was made. */
   owner: text('owner').notNull(),
+  /** For people: what uses it. */
+  name: text('name'),
   /** A trigger sets it by the owner's name, and creates a missing user. Null for a removed one: the token is void. */
   userId: uuid('user_id').references(() => users.id, { onDelete: 'set null' }),
   scopes: text('scopes').array().$type<Scope[]>().notNull(),
@@ -177,4 +183,143 @@ export const audit = pgTable(
   },
   // Scanned backwards, newest first.
   (entry) => [index('audit_newest').on(entry.at, entry.id)],
+);
+
+/** The ends of chats and calls that are no failures. */
+export const goodResults = ['ok', 'truncated', 'blocked', 'cancelled'];
+
+/** Whether a chat ended with a failure; an index has this condition. */
+export const isFailed = sql.raw(`result not in ('${goodResults.join("', '")}')`);
+
+/** One row a chat of the ledger, and one of each request that was given the chat of another. */
+export const requests = pgTable(
+  'requests',
+  {
+    chat: text('chat').primaryKey(),
+    userId: text('user_id').notNull(),
+    userName: text('user_name'),
+    tokenId: text('token_id'),
+    api: text('api').notNull(),
+    console: boolean('console').notNull(),
+    session: text('session'),
+    provider: text('provider').$type<ProviderId>().notNull(),
+    model: text('model'),
+    streamed: boolean('streamed').notNull(),
+    stored: boolean('stored').notNull(),
+    addedAt: time('added_at').notNull(),
+    /** How it ended at its last attempt, the greatest by attempt and run; all null until a worker says so. */
+    attempt: integer('attempt'),
+    run: integer('run'),
+    code: text('code'),
+    workedUntil: time('worked_until'),
+    answeredProvider: text('answered_provider').$type<ProviderId>(),
+    answeredModel: text('answered_model'),
+    errorStatus: integer('error_status'),
+    errorType: text('error_type'),
+    errorPlace: text('error_place'),
+    /** All attempts, where there were several. */
+    attempts: jsonb('attempts'),
+    waitedMs: integer('waited_ms'),
+    calledMs: integer('called_ms'),
+    firstTokenMs: integer('first_token_ms'),
+    /** The end that its caller was told, if no worker knows of one. */
+    leftWith: text('left_with'),
+    leftAt: time('left_at'),
+    /** The chat whose reply the request was given. */
+    joins: text('joins'),
+    /** The end that its caller saw. */
+    result: text('result').generatedAlwaysAs((): SQL => sql`coalesce(left_with, code)`),
+    endedAt: time('ended_at').generatedAlwaysAs((): SQL => sql`coalesce(left_at, worked_until)`),
+  },
+  // Scanned backwards, the last that ended first.
+  (request) => [
+    index('requests_newest').on(request.endedAt, request.chat),
+    index('requests_user_newest').on(request.userId, request.endedAt, request.chat),
+    index('requests_failed_newest').on(request.endedAt, request.chat, request.userId).where(isFailed),
+    index('requests_session_newest')
+      .on(request.session, request.endedAt, request.chat)
+      .where(sql`session is not null`),
+  ],
+);
+
+const tokenCount = (name: string) => bigint(name, { mode: 'number' }).notNull();
+const counts = () => ({
+  input: tokenCount('input'),
+  cached: tokenCount('cached'),
+  written: tokenCount('written'),
+  writtenFor1h: tokenCount('written_for_1h'),
+  output: tokenCount('output'),
+  thinking: tokenCount('thinking'),
+});
+
+/** The calls of the providers, and the runs that were lost: a lost run is call 0. */
+export const calls = pgTable(
+  'calls',
+  {
+    chat: text('chat').notNull(),
+    attempt: integer('attempt').notNull(),
+    addedAt: time('added_at').notNull(),
+    run: integer('run').notNull(),
+    call: integer('call').notNull(),
+    kind: text('kind').notNull(),
+    userId: text('user_id').notNull(),
+    userName: text('user_name'),
+    tokenId: text('token_id'),
+    api: text('api').notNull(),
+    session: text('session'),
+    provider: text('provider').$type<ProviderId>().notNull(),
+    model: text('model'),
+    answeredModel: text('answered_model'),
+    startedAt: time('started_at').notNull(),
+    endedAt: time('ended_at').notNull(),
+    /** `told`, `estimated` or `lost`. */
+    known: text('known').notNull(),
+    code: text('code'),
+    status: integer('status'),
+    type: text('type'),
+    /** HTTP requests. */
+    requests: integer('requests').notNull(),
+    ...counts(),
+    tier: text('tier'),
+    requestId: text('request_id'),
+    /** Null: unknown. */
+    costNanos: bigint('cost_nanos', { mode: 'number' }),
+    priceDated: date('price_dated'),
+  },
+  (call) => [
+    // A store that forgets its last commits when it dies gives a run twice, with one number: so the time is in the key.
+    primaryKey({ columns: [call.chat, call.attempt, call.addedAt, call.run, call.startedAt, call.call] }),
+    index('calls_ended').using('brin', call.endedAt).with({ autosummarize: true }),
+    index('calls_lost').on(call.chat).where(sql`known = 'lost'`),
+    index('calls_request_id').on(call.requestId).where(sql`request_id is not null`),
+  ],
+);
+
+/** The sums of the calls, which outlive them. */
+export const usageDays = pgTable(
+  'usage_days',
+  {
+    /** In UTC, when a call ended. */
+    day: date('day').notNull(),
+    userId: text('user_id').notNull(),
+    /** Empty without an access token. */
+    tokenId: text('token_id').notNull(),
+    provider: text('provider').$type<ProviderId>().notNull(),
+    /** Empty for calls without tokens or an answer: names that callers make up add no rows. */
+    model: text('model').notNull(),
+    api: text('api').notNull(),
+    /** The latest. */
+    userName: text('user_name'),
+    calls: tokenCount('calls'),
+    failed: tokenCount('failed'),
+    estimated: tokenCount('estimated'),
+    lost: tokenCount('lost'),
+    unpriced: tokenCount('unpriced'),
+    ...counts(),
+    costNanos: bigint('cost_nanos', { mode: 'number' }).notNull(),
+  },
+  (day) => [
+    primaryKey({ columns: [day.day, day.userId, day.tokenId, day.provider, day.model, day.api] }),
+    index('usage_days_user').on(day.userId, day.day),
+  ],
 );

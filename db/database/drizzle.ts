@@ -11,12 +11,40 @@ export type { Column, Placeholder, SQL, SQLWrapper } from 'drizzle-orm';
 export type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 export type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 
-export const { and, asc, count, desc, DrizzleQueryError, eq, exists, gt, inArray, isNull, lt, lte, or, sql } =
-  load('drizzle-orm') as typeof import('drizzle-orm');
+export const {
+  and,
+  asc,
+  count,
+  desc,
+  DrizzleQueryError,
+  eq,
+  exists,
+  getTableColumns,
+  gt,
+  inArray,
+  isNull,
+  lt,
+  lte,
+  or,
+  sql,
+} = load('drizzle-orm') as typeof import('drizzle-orm');
 
-export const { alias, customType, index, integer, jsonb, pgTable, text, timestamp, uniqueIndex, uuid } = load(
-  'drizzle-orm/pg-core',
-) as typeof import('drizzle-orm/pg-core');
+export const {
+  alias,
+  bigint,
+  boolean,
+  customType,
+  date,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} = load('drizzle-orm/pg-core') as typeof import('drizzle-orm/pg-core');
 
 export const { readMigrationFiles } = load('drizzle-orm/migrator') as typeof import('drizzle-orm/migrator');
 

@@ -39,6 +39,10 @@ export function isUniqueViolation(error: unknown, constraint: string): boolean {
   return code === uniqueViolation && constraint_name === constraint;
 }
 
+/** Whether a value of the statement is one that PostgreSQL cannot take: classes 22, 23 and 54. */
+export const isRefusedRow = (error: unknown): boolean =>
+  /^(22|23|54)/.test(postgresErrorOf(error)?.code ?? '');
+
 /** PostgreSQL's manual, appendix A. */
 const uniqueViolation = '23505';
 

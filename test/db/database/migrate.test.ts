@@ -88,8 +88,8 @@ describe('migrateDatabase', () => {
     const schemas = sql`select schemaname, count(*)::int from pg_tables
       where schemaname not in ('pg_catalog', 'information_schema') group by 1 order by 1`;
     expect(await open().run((db) => db.execute(schemas))).toEqual([
-      { schemaname: 'own', count: 9 },
-      { schemaname: 'public', count: 9 },
+      { schemaname: 'own', count: 12 },
+      { schemaname: 'public', count: 12 },
     ]);
   });
 
