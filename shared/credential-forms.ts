@@ -47,3 +47,10 @@ export const userName = z
   .min(1, { error: 'must not be empty' })
   .max(128, { error: 'must be at most 128 characters' })
   .regex(/^[^:\p{Cc}]*$/u, 'must not contain a colon or control characters');
+
+/** The form of an access token's name. */
+export const tokenName = z
+  .string()
+  .min(1, { error: 'must not be empty' })
+  .max(64, { error: 'must be at most 64 characters' })
+  .regex(/^\P{Cc}*$/u, 'must not contain control characters');

@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import { type AuditAction, auditActions } from '../../shared/contracts/accounts.js';
 import { scopes, userRoles } from '../../shared/contracts/contract.js';
-import { userName } from '../../shared/credential-forms.js';
+import { tokenName, userName } from '../../shared/credential-forms.js';
 import { Failure } from '../../shared/failures.js';
 import { isUuid, type PageQuery, pageLimit } from '../http/query.js';
 
@@ -14,6 +14,7 @@ const days = { error: `must be a whole number of days from 1 to ${maxDays}, or n
 
 export const tokenInput = z.strictObject({
   owner: userName,
+  name: tokenName.optional(),
   scopes: z
     .array(z.enum(scopes))
     .min(1, { error: 'must name at least one scope' })

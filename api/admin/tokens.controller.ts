@@ -63,12 +63,13 @@ export class TokensController extends Controller {
   @Middlewares(readJsonBody, checkBody(tokenInput))
   @SuccessResponse('201', 'The token', 'application/json')
   async createToken(@Request() request: AuthenticatedRequest, @Body() body: TokenInput): Promise<NewToken> {
-    const { owner, expiresInDays = defaultDays } = body;
+    const { owner, name, expiresInDays = defaultDays } = body;
     if (body.scopes.includes('admin') && !(await this.#isOperator(owner)))
       throw invalid('/owner', needsOperator);
     const token = makeAccessToken();
     const info = await createTokenStore(this.deps.database, request.user.name).create({
       owner,
+      name,
       scopes: scopes.filter((scope) => body.scopes.includes(scope)),
       expiresAt: expiresInDays === null ? undefined : new Date(Date.now() + expiresInDays * dayMs),
       secretHash: digestOf(token),

@@ -2,13 +2,14 @@ import { createTokenStore } from '../../db/access/tokens.js';
 import { createUserStore } from '../../db/access/users.js';
 import type { Environment } from '../../shared/config/config.js';
 import { scopes } from '../../shared/contracts/contract.js';
-import { digestOf, makeAccessToken } from '../../shared/credential-forms.js';
+import { digestOf, makeAccessToken, tokenName } from '../../shared/credential-forms.js';
 import { StartupError } from '../../shared/runtime/program.js';
 import { actor, checkName, nameInEnvironment, ownerByDefault, readNames, withDatabase } from '../database.js';
 import { parseTime, printList } from '../output/fleet-tables.js';
 
 interface CreateOptions {
   owner?: string;
+  name?: string;
   /** The values of the option; each may be a comma-separated list. */
   scope?: string[];
   expires: string;
@@ -20,6 +21,8 @@ export async function createToken(environment: Environment, options: CreateOptio
   const named = (options.scope ?? ['blogs:write']).flatMap((list) => list.split(','));
   const granted = readNames(named, scopes, '--scope must be some of');
   const expiresAt = parseExpiry(options.expires, new Date());
+  const { name: label } = options;
+  if (label !== undefined && !tokenName.safeParse(label).success) throw new StartupError(needsName);
   const secret = makeAccessToken();
   const { id, owner, createdAt, ...info } = await withDatabase(environment, async (database, config) => {
     const asOperator = granted.includes('admin');
@@ -29,10 +32,16 @@ export async function createToken(environment: Environment, options: CreateOptio
     const [stored] = await createUserStore(database).list({ names: [name] });
     if (asOperator && name !== operator && stored?.role !== 'admin') throw new StartupError(needsOperator);
     if (given === undefined && stored === undefined) throw new StartupError(needsOwner);
-    const token = { scopes: granted, expiresAt, secretHash: digestOf(secret) };
+    const token = { name: label, scopes: granted, expiresAt, secretHash: digestOf(secret) };
     return createTokenStore(database, actor()).create({ owner: name, ...token });
   });
-  const facts = { owner, scopes: info.scopes, createdAt, expiresAt: info.expiresAt };
+  const facts = {
+    owner,
+    ...(info.name !== undefined && { name: info.name }),
+    scopes: info.scopes,
+    createdAt,
+    expiresAt: info.expiresAt,
+  };
   const until = info.expiresAt === null ? 'without an end' : `until ${info.expiresAt}`;
   process.stderr.write(
     `Access token ${id} of ${owner} for ${info.scopes.join(', ')}, ${until}; it is not shown again.\n`,
@@ -40,6 +49,7 @@ export async function createToken(environment: Environment, options: CreateOptio
   process.stdout.write(options.json ? `${JSON.stringify({ id, token: secret, ...facts })}\n` : `${secret}\n`);
 }
 
+const needsName = '--name must have 1 to 64 characters, and no control characters.';
 const needsOwner =
   'Name the owner of the token: bin/quillgate tokens create --owner NAME. bin/quillgate users list has the names, and bin/quillgate users add NAME makes a user.';
 const needsOperator =
@@ -54,6 +64,7 @@ export async function listTokens(environment: Environment, { json }: { json?: bo
     columns: {
       id: ({ id }) => id,
       owner: ({ owner }) => owner,
+      name: ({ name }) => name ?? null,
       scopes: ({ scopes }) => scopes.join(','),
       created: ({ createdAt }) => createdAt,
       expires: ({ expiresAt }) => expiresAt ?? 'never',

@@ -35,6 +35,8 @@ export interface ActiveToken {
 export interface NewToken {
   /** Name of its user; a missing user is created without a secret. */
   owner: string;
+  /** For people: what uses it. */
+  name?: string | undefined;
   scopes: Scope[];
   /** Undefined: never. */
   expiresAt: Date | undefined;
@@ -92,8 +94,8 @@ async function create(database: Statements, actor: string, token: NewToken): Pro
     const targets = sql`select id, owner, scopes, expires_at from ${created}`;
     const after = sql`jsonb_build_object('scopes', target.scopes, 'expiresAt', target.expires_at)`;
     const audited = auditOf(db, { actor, action: 'tokens.create', targets, after });
-    const { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt } = created;
-    const info = { id, owner, scopes, createdAt, expiresAt, lastUsedAt, revokedAt };
+    const { id, owner, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt } = created;
+    const info = { id, owner, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt };
     return db
       .with(created, audited)
       .select({ ...info, notify: notifyUsersChannel })
@@ -166,10 +168,11 @@ export async function requireActive(statements: Statements, token: WriteToken | 
 
 type TokenRow = Omit<typeof tokens.$inferSelect, 'secretHash' | 'userId'>;
 
-function toInfo({ id, owner, scopes, ...times }: TokenRow): TokenInfo {
+function toInfo({ id, owner, name, scopes, ...times }: TokenRow): TokenInfo {
   return {
     id,
     owner,
+    ...(name !== null && { name }),
     scopes,
     createdAt: times.createdAt.toISOString(),
     expiresAt: times.expiresAt?.toISOString() ?? null,

@@ -49,6 +49,8 @@ export interface TokenInfo {
   id: string;
   /** Name of its user when it was made. */
   owner: string;
+  /** For people: what uses it; absent without one. */
+  name?: string;
   scopes: Scope[];
   createdAt: string;
   /** Null: never. */
@@ -69,6 +71,8 @@ export interface TokenPage {
 export interface TokenInput {
   /** Name of its user, who is created without a secret if missing; the scope `admin` needs an existing operator. */
   owner: string;
+  /** For people: what uses it, in 1 to 64 characters without control characters. */
+  name?: string;
   /** Its scopes. */
   scopes: Scope[];
   /** From now; null: never; 90 by default. */
@@ -92,6 +96,7 @@ export const auditActions = [
   'tokens.revoke',
   'pools.set',
   'chats.cancel',
+  'usage.forget',
 ] as const;
 
 /** The operators' actions that the audit keeps. */

@@ -163,16 +163,27 @@ describe('a token', () => {
     [{ expires: 'canary' }, /^--expires must be like/],
     [{ expires: '2020-01-01' }, '--expires must be in the future.'],
     [{ owner: 'a:b' }, 'A name has'],
+    ...['', 'a\n', 'x'.repeat(65)].map((name): [object, string] => [
+      { name },
+      '--name must have 1 to 64 characters',
+    ]),
   ])('is to have %j -> refused, and none is made', async (options, message) => {
     await expect(create(options)).rejects.toThrow(message);
     expect(await tokens.list()).toEqual([]);
   });
 
   it('is listed -> never itself or its digest', async () => {
-    const { token, id } = await created({ owner: 'blog', scope: ['chat,blogs:read'], expires: 'never' });
+    const { token, id } = await created({
+      owner: 'blog',
+      name: 'ci',
+      scope: ['chat,blogs:read'],
+      expires: 'never',
+    });
     const [{ stdout }, { stdout: json }] = [await run(listTokens, {}), await run(listTokens, { json: true })];
-    expect(stdout).toMatch(/^ID +OWNER +SCOPES +CREATED +EXPIRES +LAST USED +REVOKED\n/);
-    expect(stdout.split('\n')[1]).toMatch(new RegExp(`^${id} +blog +blogs:read,chat +\\S+Z +never +- +-$`));
+    expect(stdout).toMatch(/^ID +OWNER +NAME +SCOPES +CREATED +EXPIRES +LAST USED +REVOKED\n/);
+    expect(stdout.split('\n')[1]).toMatch(
+      new RegExp(`^${id} +blog +ci +blogs:read,chat +\\S+Z +never +- +-$`),
+    );
     expect(JSON.parse(json)).toEqual(await tokens.list());
     const digest = digestOf(token);
     for (const secret of [token, digest.toString('hex'), digest.toString('base64'), digest.toString()])
