@@ -32,6 +32,7 @@ const postMethods = methodsBelow('/blogs');
 const blogMethods = methodsBelow('/blogs', '/feed.');
 /** A session of the console is valid there alone. */
 const adminMethods = methodsBelow('/admin/');
+const usageMethods = methodsBelow('/usage');
 
 /** Chat, under both of its bases. */
 export function chatOperations(urls: BaseUrls, before: readonly RequestHandler[]): Router {
@@ -47,6 +48,10 @@ export function blogOperations({ BLOG_BASE_URL }: BaseUrls, before: readonly Req
 
 /** The operators' addresses; to be used before chat and blog, whose bases may be anything, and without CORS. */
 export const adminOperations = (): Router => operations(adminMethods, []);
+
+/** The usage of callers themselves; to be used before chat and blog, too. */
+export const usageOperations = (before: readonly RequestHandler[]): Router =>
+  operations(usageMethods, before);
 
 /**
  * Chats and posts for operators, whose check stands in for theirs. Their failures are all problems. To be used before

@@ -20,11 +20,10 @@ import {
   chatOperations,
   errorFormats,
   operatorsChatAndBlog,
+  usageOperations,
 } from './addresses.js';
 import { auditQuery, tokenInput, tokenQuery, userInput, userQuery } from './admin/account-input.js';
 import { EventsController, type EventsControllerDeps } from './admin/events.controller.js';
-import { eventsQuery, requestQuery, sampleQuery } from './admin/history/history-feed.js';
-import { HistoryController, type HistoryControllerDeps } from './admin/history.controller.js';
 import { jobQuery } from './admin/pool-jobs.js';
 import { PoolsController, type PoolsControllerDeps } from './admin/pool-settings.controller.js';
 import { PreviewController, type PreviewControllerDeps, previewBody } from './admin/preview.controller.js';
@@ -47,6 +46,11 @@ import { type BodyLimits, jsonBody } from './http/json-body.js';
 import { LargeWork } from './http/large-work.js';
 import { methodNotAllowed, notFound, problemHandler } from './http/problem.js';
 import { logRequest, nameRequest, traceRequests } from './http/request-log.js';
+import { daysQuery, requestQuery, usageQuery } from './ledger/ledger-query.js';
+import { OwnUsageController } from './ledger/own-usage.controller.js';
+import { RequestsController, type RequestsControllerDeps } from './ledger/requests.controller.js';
+import { SamplesController, type SamplesControllerDeps, sampleQuery } from './ledger/samples.controller.js';
+import { UsageController } from './ledger/usage.controller.js';
 import { docsRouter } from './openapi/docs.js';
 import { createDocument, type DocumentFacts } from './openapi/openapi.js';
 import { type HealthDeps, livez, metricsPage, readyz } from './operations/monitoring-routes.js';
@@ -76,7 +80,8 @@ export interface AppDeps extends HealthDeps, SiteDeps {
 /** The dependencies of the controllers for operators. */
 interface AdminDeps
   extends PoolsControllerDeps,
-    HistoryControllerDeps,
+    SamplesControllerDeps,
+    RequestsControllerDeps,
     EventsControllerDeps,
     SessionControllerDeps,
     AccountsDeps,
@@ -105,6 +110,7 @@ export function createApp(deps: AppDeps, apis = chatApis): Express {
   const limitReads = limitAnonymousReads({ perSecond: config.BLOG_READS_PER_SECOND });
   app.use(consoleRouter());
   app.use(adminOperations());
+  app.use(usageOperations(cors));
   const mounting = { deps, body, countChats: counts.chats };
   app.use(operatorsChatAndBlog(apis, mounting, counts.blog));
   app.use(apiOperations({ apis, urls: config }, mounting, cors));
@@ -153,7 +159,10 @@ const controllers = [
   StoredChatsController,
   BlogsController,
   FeedsController,
-  HistoryController,
+  SamplesController,
+  RequestsController,
+  UsageController,
+  OwnUsageController,
   PoolsController,
   EventsController,
   SessionController,
@@ -214,8 +223,9 @@ export const describeApi = (facts: DocumentFacts, apis = chatApis): object =>
         tokenQuery,
         auditQuery,
         requestQuery,
+        usageQuery,
+        daysQuery,
         sampleQuery,
-        eventsQuery,
         jobQuery,
       ],
     },

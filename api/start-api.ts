@@ -3,20 +3,23 @@ import { type Database, openDatabase } from '../db/database/client.js';
 import { createPostMap } from '../db/posts/post-lists.js';
 import { PostStore } from '../db/posts/post-store.js';
 import type { Config } from '../shared/config/config.js';
-import { fallbackOf } from '../shared/config/pool-config.js';
-import type { ProviderId } from '../shared/contracts/contract.js';
+import { fallbackOf, foreignProviders, poolConfig } from '../shared/config/pool-config.js';
+import { type ProviderId, providerIds } from '../shared/contracts/contract.js';
 import { listModels } from '../shared/fleet/fleet.js';
 import { FleetState } from '../shared/fleet/fleet-state.js';
 import { type ApiInstruments, openInstruments } from '../shared/metrics/instruments.js';
 import { apiMetrics } from '../shared/metrics/metrics.js';
+import { openPrices, type Prices } from '../shared/prices/prices.js';
 import { givenUpOutcome } from '../shared/protocol/outcome.js';
-import { startPruner } from '../shared/queue/pruner.js';
+import { LedgerWriter, lostEntries } from '../shared/queue/ledger-writer.js';
+import { type PrunerDeps, startPruner } from '../shared/queue/pruner.js';
 import type { QueueStore } from '../shared/queue/queue-store.js';
 import { openQueueStore } from '../shared/queue/stores/open.js';
 import { Lifecycle } from '../shared/runtime/lifecycle.js';
 import { createLog, type Log } from '../shared/runtime/log.js';
 import { openTracing } from '../shared/runtime/open-tracing.js';
 import { explainListenError, type ListenAddress, notifyParent, release } from '../shared/runtime/program.js';
+import { closedInTime } from '../shared/runtime/retry.js';
 import {
   environmentUsers,
   type OpenAuthentication,
@@ -24,12 +27,9 @@ import {
   refuseWithoutCredentials,
 } from './access/authentication.js';
 import { BytesInFlight } from './access/bytes-in-flight.js';
-import { startAuditPruner } from './admin/audit-pruner.js';
 import { FleetEvents } from './admin/events.controller.js';
-import { ChatRecorder } from './admin/history/chat-recorder.js';
-import { EndedChats } from './admin/history/ended-chats.js';
-import { History } from './admin/history/history.js';
 import { OperatorSettings, SettingsKeeper } from './admin/operator-settings.js';
+import { startRetention } from './admin/retention.js';
 import { createApp, createMetricsApp, type MetricsAppDeps } from './app.js';
 import { blogOf } from './blog/blog-layout.js';
 import { createFeeds } from './blog/feeds.controller.js';
@@ -47,6 +47,11 @@ import { maxInFlightOf, UserShares } from './chat/user-shares.js';
 import { RemovedUsers } from './fleet-link/connection.js';
 import { FleetLink } from './fleet-link/fleet-link.js';
 import { ApiServer } from './http/server.js';
+import { ChatRecorder } from './ledger/chat-recorder.js';
+import { LedgerDrain } from './ledger/drain.js';
+import { EndedChats } from './ledger/ended-chats.js';
+import { SampleLog } from './ledger/sample-log.js';
+import { observeOutbox } from './operations/outbox-gauges.js';
 import { observeProviders, observeQueues } from './operations/queue-gauges.js';
 import { Sitemap } from './site/front-page.js';
 import { createProviderStates } from './site/provider-states.js';
@@ -70,9 +75,15 @@ export async function serveApi(config: Config): Promise<void> {
   const store = lifecycle.opened('queue store', openQueueStore(config, log), (open) => open.close());
   const instruments = openApiInstruments();
   const { metrics } = instruments;
-  const link = lifecycle.opened('fleet link', new FleetLink({ store, metrics, log }), (open) => open.close());
-  const history = new History({ log });
-  const deps = { database, store, authentication, instruments, link, history, log, lifecycle };
+  const prices = openConfiguredPrices(config, log);
+  const ledger = lifecycle.opened(
+    'ledger',
+    new LedgerWriter({ outbox: store.outbox, metrics, log }),
+    (open) => closedInTime(open.flush()),
+  );
+  const linkDeps = { store, metrics, ledger, log };
+  const link = lifecycle.opened('fleet link', new FleetLink(linkDeps), (open) => open.close());
+  const deps = { database, store, authentication, instruments, link, ledger, prices, log, lifecycle };
   const { chats, ...chat } = openChat(config, deps);
 
   const draining = () => lifecycle.stopping.aborted;
@@ -83,13 +94,27 @@ export async function serveApi(config: Config): Promise<void> {
   const fleet = new FleetState({ store, source: link });
   observeQueues({ instruments, fleet, now: store.now });
   const settings = new OperatorSettings({ config, database, source: link });
-  lifecycle.opened('history', history.start(fleet), (open) => open.stop());
-  const events = new FleetEvents({ fleet, history, stopping: lifecycle.stopping });
+  observeOutbox(instruments, store);
+  const samples = new SampleLog({ readLoads: () => fleet.readLoads() });
+  lifecycle.opened('samples', samples.start(), (open) => open.stop());
+  const events = new FleetEvents({ fleet, stopping: lifecycle.stopping });
   const { preview, ...blog } = openBlog(config, deps);
   const { directory: sessions } = authentication;
-  const queues = { queueOf: (id: ProviderId) => link.queueOf(id), readTimes: store.readTimes };
+  const queues = { queueOf: (id: ProviderId) => link.queueOf(id), store };
   const accounts = { reloadAccounts: () => sessions.reload(), environmentUsers: environmentUsers(config) };
-  const admin = { ...accounts, database, fleet, settings, events, history, sessions, preview, queues };
+  const findUnfinished = (id: string) => link.describe(id);
+  const admin = {
+    ...accounts,
+    findUnfinished,
+    database,
+    fleet,
+    settings,
+    events,
+    samples,
+    sessions,
+    preview,
+    queues,
+  };
   const parts = { ...chat, ...blog, authentication, models, providerStates, admin };
   const app = createApp({ config, ...parts, ...watched, tracing });
   const server = lifecycle.opened('http server', new ApiServer({ app, draining }), (open) =>
@@ -117,6 +142,17 @@ function closeServer(
   return server.close({ graceMs, onGraceOver: () => end(chats.all()) });
 }
 
+/** Names the configured models whose calls will have unknown costs. Throws `ConfigError` for a bad file of prices. */
+function openConfiguredPrices(config: Config, log: Log): Prices {
+  const prices = openPrices({ file: config.PRICES_FILE, foreign: new Set(foreignProviders(config)) });
+  const models = providerIds.flatMap((provider) => {
+    const { model } = poolConfig(config, provider);
+    return model === undefined || prices.isKnown(provider, model) ? [] : { provider, model };
+  });
+  if (models.length > 0) log.warn({ models }, 'models without a price: PRICES_FILE can name it');
+  return prices;
+}
+
 function openApiInstruments(): ApiInstruments {
   const instruments = openInstruments(apiMetrics, { ofProcess: true });
   instruments.startAtZero();
@@ -130,13 +166,14 @@ interface ApiDeps {
   authentication: OpenAuthentication;
   instruments: ApiInstruments;
   link: FleetLink;
-  history: History;
+  ledger: LedgerWriter;
+  prices: Prices;
   log: Log;
   lifecycle: Lifecycle;
 }
 
 function openChat(config: Config, deps: ApiDeps) {
-  const { store, instruments, link, history, authentication, lifecycle } = deps;
+  const { store, instruments, link, ledger, authentication, log, lifecycle } = deps;
   const { pools } = link;
   const { now } = store;
   const chats = new LiveChats(now);
@@ -154,7 +191,8 @@ function openChat(config: Config, deps: ApiDeps) {
     maxJoins: 100,
     bytesInFlight,
   });
-  for (const listener of [shares, new ChatRecorder(history, ended), answerSizes]) chats.listen(listener);
+  const recorder = new ChatRecorder({ ledger, ended, log, now });
+  for (const listener of [shares, recorder, answerSizes]) chats.listen(listener);
   observeProviders(instruments, link);
   const answers = new StoredAnswers(now);
   const uploads = new Uploads({ blobs: store.blobs, room: answers, bytesInFlight, now });
@@ -186,7 +224,7 @@ function openChat(config: Config, deps: ApiDeps) {
 async function connect(
   config: Config,
   { chats, ended }: { chats: LiveChats; ended: EndedChats },
-  { database, store, authentication, link, history, log, lifecycle }: ApiDeps,
+  { database, store, authentication, instruments, link, ledger, prices, log, lifecycle }: ApiDeps,
 ): Promise<void> {
   const isConnected = await link.start(chats, async (channel) => {
     const keeping = { settings: link.pools.settings, channel, database, log };
@@ -197,7 +235,6 @@ async function connect(
   const signal = lifecycle.stopping;
   if (!isConnected || signal.aborted) return;
   const { relay } = link;
-  void history.exchange.connect(relay, signal);
   lifecycle.opened('ended chats', ended.publish(link, log), (stop) => stop());
   const removed = new RemovedUsers({ records: store.records, relay, signal, log });
   const { directory } = authentication;
@@ -207,9 +244,12 @@ async function connect(
   const { CHAT_TIMEOUT_MS, CHAT_COMPATIBLE_TIMEOUT_MS, CHAT_MAX_WAIT_S, CHAT_STREAM_MAX_S } = config;
   const maxWaitMs = Math.max(CHAT_TIMEOUT_MS, CHAT_COMPATIBLE_TIMEOUT_MS, CHAT_MAX_WAIT_S * 1000);
   const maxMs = maxWaitMs + CHAT_STREAM_MAX_S * 1000;
-  lifecycle.opened('pruner', startPruner({ store, maxMs, log }), (pruner) => pruner.stop());
-  const auditPruner = startAuditPruner({ database, auditDays: config.AUDIT_DAYS, log });
-  lifecycle.opened('audit pruner', auditPruner, (pruner) => pruner.stop());
+  const onLost: PrunerDeps['onLost'] = (provider, lost) =>
+    ledger.append(...lostEntries(provider, lost, { code: 'timeout', endedAt: store.now() }));
+  lifecycle.opened('pruner', startPruner({ store, maxMs, onLost, log }), (pruner) => pruner.stop());
+  const draining = { store, database, prices, metrics: instruments.metrics, log };
+  lifecycle.opened('ledger drain', new LedgerDrain(draining).start(), (drain) => drain.stop());
+  lifecycle.opened('retention', startRetention({ database, config, log }), (open) => open.stop());
   log.info('queue connected');
   await authentication.attempted;
   notifyParent({ type: 'ready' });

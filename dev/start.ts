@@ -19,6 +19,7 @@ import { freePort } from './free-port.js';
 import { takeLock } from './lock.js';
 import { refuseUnusablePorts } from './ports.js';
 import { startEmbeddedPostgres } from './postgres/embedded-postgres.js';
+import simulatedPrices from './simulator/prices.json' with { type: 'json' };
 import { showStages } from './stages.js';
 import { prepareStores, type StartCredentials, startCredentials, writePrivateFile } from './stores.js';
 import { type Run, SupervisedPart } from './supervised-part.js';
@@ -112,7 +113,12 @@ async function startEverything(config: Config, environment: Environment, { lifec
   const simulatorUrl = simulator ? `http://127.0.0.1:${config.SIMULATOR_PORT}` : config.SIMULATOR_URL;
   const variables = variablesOf({ ...config, DATABASE_URL: databaseUrl }, credentials);
   // Everything runs here, and the banner says who is simulated. The API shows operators which model that is.
-  const played = { ...variables, SIMULATOR_URL: simulatorUrl, REAL_PROVIDERS: '' };
+  const played = {
+    ...variables,
+    SIMULATOR_URL: simulatorUrl,
+    REAL_PROVIDERS: '',
+    PRICES_FILE: config.PRICES_FILE ?? (simulator && writePrices(config.DATA_DIR)),
+  };
   const workerPorts = [config.WORKER_PORT, await freePort()];
   const workers = workerPorts.map((port, index) =>
     run(index === 0 ? 'worker' : `worker-${index + 1}`, {
@@ -164,6 +170,13 @@ async function prepareDatabase(config: Config, { lifecycle, report }: StartDeps)
   // For the command line, which could not find the embedded PostgreSQL: its port changes at every start.
   writePrivateFile(join(config.DATA_DIR, 'database-url'), `${databaseUrl}\n`);
   return { postgres: postgres?.part, databaseUrl };
+}
+
+/** Writes the prices of the simulator's models down for the API. */
+function writePrices(dataDir: string): string {
+  const path = join(dataDir, 'simulated-prices.json');
+  writePrivateFile(path, `${JSON.stringify(simulatedPrices)}\n`);
+  return path;
 }
 
 /** The variables that the API and the worker do not take from the environment. */

@@ -29,6 +29,11 @@ const atEnd = `(?:[\\s\\u200c\\u200d]|${unseen.source})`;
 /** The look behind keeps this linear: a run is looked through from its beginning alone. */
 const ends = new RegExp(`^${atEnd}+|(?<!${atEnd})${atEnd}+$`, 'gv');
 
+/** A day of the calendar, of years that the databases know too. */
+export const day = z.iso
+  .date({ error: 'must be a day such as 2026-12-01' })
+  .refine((value) => value >= '2000', 'must be of 2000 or later');
+
 /** A character has one or two UTF-16 units, so only lengths in between need counting. */
 const hasAtMost = (max: number, value: string): boolean =>
   value.length <= max || (value.length <= 2 * max && [...value].length <= max);

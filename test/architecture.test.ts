@@ -18,7 +18,15 @@ const adapter = [
   'workers/providers/http/patches',
 ];
 
-const chatApi = ['shared/**', 'db/access', 'api/http', 'api/access', 'api/chat', 'api/fleet-link'];
+const chatApi = [
+  'shared/**',
+  'db/access',
+  'db/ledger',
+  'api/http',
+  'api/access',
+  'api/chat',
+  'api/fleet-link',
+];
 
 /** Each room, and what it may import beside itself: rooms, `x/**` for a room and all below it, or single files. */
 const rooms: Record<string, string[]> = {
@@ -51,6 +59,7 @@ const rooms: Record<string, string[]> = {
   'db/patches': ['shared/urls'],
   'db/access': [...base, 'db', 'db/database'],
   'db/settings': [...base, 'shared/models', 'shared/protocol', 'shared/queue', 'db', 'db/database'],
+  'db/ledger': [...base, 'shared/prices', 'shared/protocol', 'db', 'db/access', 'db/database'],
   'db/posts': [...base, 'db', 'db/database', 'db/access'],
   api: ['shared/**', 'db/**', 'api/**'],
   'api/http': [...base, 'shared/runtime'],
@@ -95,10 +104,10 @@ const rooms: Record<string, string[]> = {
     'api/blog/rendering',
   ],
   'api/admin': [
-    ...['shared/**', 'db', 'db/access', 'db/database', 'db/settings'],
-    ...['api/http', 'api/access', 'api/admin/history'],
+    ...['shared/**', 'db', 'db/access', 'db/database', 'db/ledger', 'db/settings'],
+    ...['api/http', 'api/access'],
   ],
-  'api/admin/history': ['shared/**', 'api/http', 'api/chat'],
+  'api/ledger': ['shared/**', 'db/ledger', 'db/database', 'api/http', 'api/access', 'api/chat'],
   'api/operations': ['shared/**', 'db/database', 'api/http'],
   'api/openapi': ['shared/**', 'api/http', 'api/chat-apis/chat-api.ts'],
   workers: ['shared/**', 'workers/**'],
@@ -181,12 +190,12 @@ const libraries: [name: RegExp, ...places: string[]][] = [
     'api/blog/feeds.controller.ts',
     'api/site/front-page.ts',
     'api/access',
-    'api/admin/history/exchange.ts',
+    'api/ledger/drain.ts',
     'workers/job',
     'workers/gate',
   ],
   [/^feedsmith$/, 'api/blog'],
-  [/^rate-limiter-flexible$/, 'api/access', 'api/chat'],
+  [/^rate-limiter-flexible$/, 'api/access', 'api/chat', 'api/ledger/chat-recorder.ts'],
   [/^commander$/, 'cli'],
   [/^yaml$/, 'cli/posts/markdown-file.ts'],
   [/^yocto-spinner$/, 'dev/stages.ts'],

@@ -1,16 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  Controller,
-  Get,
-  Middlewares,
-  Queries,
-  Request,
-  Response,
-  Route,
-  Security,
-  SuccessResponse,
-} from '@tsoa/runtime';
+import { Controller, Get, Request, Response, Route, Security, SuccessResponse } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import type { Problem } from '../../shared/contracts/contract.js';
 import type { Fleet } from '../../shared/contracts/fleet-contract.js';
@@ -20,9 +10,6 @@ import type { AuthenticatedRequest } from '../access/caller.js';
 import { mayStillOperate } from '../access/operators.js';
 import { EventResponse, type ServerSentEvent } from '../http/event-response.js';
 import { recordFailure, requestIdOf, toProblem } from '../http/problem.js';
-import { checkQuery } from '../http/query.js';
-import type { History } from './history/history.js';
-import { type EventsQuery, eventsQuery, type HistoryFeed, wantedHistory } from './history/history-feed.js';
 
 /** The dependencies of the stream of the fleet's state. */
 export interface EventsControllerDeps {
@@ -41,27 +28,20 @@ export class EventsController extends Controller {
    * The state of the fleet as server-sent events: first a `snapshot`, which is that of `GET /admin/pools`; then a
    * `provider` (one of its `providers`) or a `queue` (its `queue`) whenever that has changed, with its whole state.
    * When none of all that has been sent for about a second, an `alive` (`{"at": …}`, the time of the look that found
-   * nothing new) is: a stream that sends nothing for longer than 2.5 s hangs, and is to be opened anew. With
-   * `include=requests` each chat that ends from now on is a `request`, as in `GET /admin/requests`; when there are more
-   * than a hundred since the last event, or the client has not read for so long, `missed` (`{"requests": 130}`) says
-   * that the list is to be read again. With `include=samples` each new measurement is a `sample`, as in
-   * `GET /admin/samples`. It ends with an `error` (a problem) when the token or the session is no longer valid, and
+   * nothing new) is: a stream that sends nothing for longer than 2.5 s hangs, and is to be opened anew. It ends with an
+   * `error` (a problem) when the token or the session is no longer valid, and
    * without one when the server stops; a client that comes back gets a snapshot. A user may have 20 streams at each API
    * process.
    *
    * @summary Follow the state of the fleet
    */
   @Get()
-  @Middlewares(checkQuery(eventsQuery))
   @SuccessResponse<{ 'X-Accel-Buffering': string }>(
     '200',
     'Events, until one of both leaves',
     'text/event-stream',
   )
-  async followFleet(
-    @Request() request: AuthenticatedRequest,
-    @Queries() query: EventsQuery,
-  ): Promise<string> {
+  async followFleet(@Request() request: AuthenticatedRequest): Promise<string> {
     const { events } = this.deps;
     const response = request.res as HttpResponse;
     if (request.method === 'HEAD') events.answerHead(response);
@@ -69,7 +49,6 @@ export class EventsController extends Controller {
       await events.follow(response, {
         user: request.user.id,
         isAllowed: () => mayStillOperate(request),
-        include: wantedHistory(query),
       });
     return alreadySent;
   }
@@ -80,7 +59,6 @@ const alreadySent = '';
 
 interface FleetEventsDeps {
   fleet: Pick<FleetState, 'read'>;
-  history: Pick<History, 'feed'>;
   stopping: AbortSignal;
   /** Time between two looks at the fleet, in milliseconds. */
   lookEveryMs?: number;
@@ -108,7 +86,6 @@ interface Reading {
   /** Id of the user. */
   readonly user: string;
   readonly isAllowed: () => boolean;
-  readonly include: Parameters<History['feed']>[0];
 }
 
 /** Streams at once in this process, of all and of one user; a console has one for each page. */
@@ -120,8 +97,7 @@ const defaultAliveAfterMs = 900;
 /**
  * The state of the fleet as server-sent events: a `snapshot`, then a `queue` or `provider` whenever that has changed,
  * and an `alive` when a look has found nothing new for a second: a reader tells by it a quiet fleet from a connection
- * that hangs. One look serves all readers, and there are none without readers. Of the recent past each reader is
- * sent what has happened since the last look that it has read.
+ * that hangs. One look serves all readers, and there are none without readers.
  */
 export class FleetEvents {
   readonly #deps: FleetEventsDeps;
@@ -137,14 +113,14 @@ export class FleetEvents {
   }
 
   /** Writes events until the client leaves, `isAllowed` becomes false, or the process stops. Throws `rate_limited`. */
-  async follow(response: HttpResponse, { user, isAllowed, include }: Reading): Promise<void> {
-    const { stopping, history, aliveAfterMs = defaultAliveAfterMs } = this.#deps;
+  async follow(response: HttpResponse, { user, isAllowed }: Reading): Promise<void> {
+    const { stopping, aliveAfterMs = defaultAliveAfterMs } = this.#deps;
     const ofUser = [...this.#readers].filter((reader) => reader.user === user).length;
     if (this.#readers.size >= maxReaders || ofUser >= maxReadersPerUser)
       throw new Failure('rate_limited', { retryAfterMs: 5000 });
     if (stopping.aborted) throw new Failure('internal', { retryable: true, retryAfterMs: 1000 });
     if (response.destroyed) return;
-    const reader = new Reader(response, { user, isAllowed, feed: history.feed(include), aliveAfterMs });
+    const reader = new Reader(response, { user, isAllowed, aliveAfterMs });
     const closed = once(response, 'close');
     this.#readers.add(reader);
     try {
@@ -174,8 +150,7 @@ export class FleetEvents {
   }
 }
 
-interface ReaderDeps extends Omit<Reading, 'include'> {
-  readonly feed: HistoryFeed;
+interface ReaderDeps extends Reading {
   readonly aliveAfterMs: number;
 }
 
@@ -208,7 +183,7 @@ class Reader {
   #send({ number, snapshot, alive, parts }: Look): void {
     const isFirst = this.#events.begin({});
     const changed = [...parts.values()].filter(({ since }) => since > this.#seen).map(({ event }) => event);
-    const events = [...(isFirst ? [snapshot] : changed), ...this.#reading.feed.next()];
+    const events = isFirst ? [snapshot] : changed;
     const now = performance.now();
     if (events.length === 0 && now - this.#sentAt >= this.#reading.aliveAfterMs) events.push(alive);
     if (events.length > 0) this.#sentAt = now;

@@ -2,14 +2,15 @@ import { z } from 'zod';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { PoolJobPage, PoolJobState } from '../../shared/contracts/fleet-contract.js';
 import { Failure } from '../../shared/failures.js';
-import type { QueueStore } from '../../shared/queue/queue-store.js';
+import { decodeOrigin } from '../../shared/protocol/entries.js';
+import type { JobTimes, QueueStore } from '../../shared/queue/queue-store.js';
 import { storeTimeoutMs, withTimeout } from '../../shared/runtime/retry.js';
 import { defaultLimit, type PageQuery, pageLimit } from '../http/query.js';
 
 /** The queues whose jobs operators list. */
 export interface PoolQueues {
   queueOf(provider: ProviderId): ReturnType<QueueStore['createQueue']>;
-  readTimes: QueueStore['readTimes'];
+  store: Pick<QueueStore, 'readTimes' | 'nextIds'>;
 }
 
 /** Query of `GET /admin/pools/{provider}/jobs`. */
@@ -20,15 +21,7 @@ export interface JobQuery extends PageQuery {
   offset?: string;
 }
 
-/** BullMQ's lists of each state. Between priorities the stores differ in their order. */
-const listsOf = {
-  active: ['active'],
-  waiting: ['prioritized', 'waiting'],
-  delayed: ['delayed'],
-  failed: ['failed'],
-  completed: ['completed'],
-} as const satisfies Record<PoolJobState, readonly string[]>;
-const states = Object.keys(listsOf) as PoolJobState[];
+const states = ['active', 'waiting', 'delayed', 'failed', 'completed'] as const satisfies PoolJobState[];
 
 export const jobQuery = z
   .object({
@@ -38,27 +31,29 @@ export const jobQuery = z
   })
   .partial();
 
-/** The ids of all pages up to the one asked for are read, because a state can have two lists. */
+/** The ids of all pages up to the one asked for are read. */
 const maxListed = 10_000;
 
-/** Lists the jobs of a provider in one state, the newest first. Throws `queue_unavailable`. */
+/**
+ * Lists the jobs of a provider in one state: the waiting ones in the order in which they will run, others the newest
+ * first. Throws `queue_unavailable`.
+ */
 export async function listJobs(
-  { queueOf, readTimes }: PoolQueues,
+  { queueOf, store }: PoolQueues,
   provider: ProviderId,
   { state = 'active', limit = defaultLimit, offset = '0' }: JobQuery,
 ): Promise<PoolJobPage> {
-  const end = Math.min(Number(offset) + limit, maxListed);
+  const start = Number(offset);
+  const end = Math.min(start + limit, maxListed);
   const read = async () => {
     const queue = queueOf(provider);
-    const ids = await queue.getRanges([...listsOf[state]], 0, end);
-    const jobs = await readTimes(queue, ids.slice(Number(offset), end));
-    const data = jobs.map(({ id, attempts, addedAt, startedAt, endedAt }) => ({
-      id,
+    const ids =
+      state === 'waiting' ? await store.nextIds(queue, end + 1) : await queue.getRanges([state], 0, end);
+    const jobs = await store.readTimes(queue, ids.slice(start, end));
+    const data = jobs.map((job) => ({
       state,
-      attempts,
-      addedAt: timeOf(addedAt),
-      startedAt: startedAt === null ? null : timeOf(startedAt),
-      endedAt: endedAt === null ? null : timeOf(endedAt),
+      place: state === 'waiting' ? ids.indexOf(job.id, start) + 1 : null,
+      ...describeJob(job),
     }));
     return { data, next: ids.length > end && end < maxListed ? String(end) : null };
   };
@@ -67,4 +62,19 @@ export async function listJobs(
   });
 }
 
-const timeOf = (ms: number): string => new Date(ms).toISOString();
+function describeJob({ id, name, attempts, addedAt, startedAt, endedAt }: JobTimes) {
+  const origin = decodeOrigin(name);
+  return {
+    id,
+    attempts,
+    addedAt: new Date(addedAt).toISOString(),
+    startedAt: timeOf(startedAt),
+    endedAt: timeOf(endedAt),
+    user: origin?.name ?? origin?.user ?? null,
+    model: origin?.model ?? null,
+    api: origin?.api ?? null,
+    deadline: timeOf(origin?.deadline),
+  };
+}
+
+const timeOf = (ms: number | null = null): string | null => (ms === null ? null : new Date(ms).toISOString());

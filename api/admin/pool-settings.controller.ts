@@ -109,8 +109,8 @@ export class PoolsController extends Controller {
   }
 
   /**
-   * Ids, times and attempts of the jobs in one state, the newest first, and none of their texts. Of the waiting ones
-   * those with a priority come first. Jobs go on while you read: the next page may repeat some, or miss some.
+   * Ids, times, attempts and users of the jobs in one state, and none of their texts: the waiting ones in the order in
+   * which they will run, others the newest first. Jobs go on while you read: the next page may repeat or miss some.
    *
    * @summary List the jobs of a provider's queue
    * @param provider Id of the provider.

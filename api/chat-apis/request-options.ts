@@ -7,7 +7,7 @@ import { modelName } from '../../shared/models/model-names.js';
 import { invalid } from '../../shared/validation.js';
 import { onCredentialsEnd, reloadAccess } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
-import type { Attachment, ChatCommand, StoreOptions } from '../chat/chat-command.js';
+import type { Asker, Attachment, ChatCommand, StoreOptions } from '../chat/chat-command.js';
 import { type Applied, markApplied, prefersAsync, prefersStrict, readWait } from '../http/prefer.js';
 import { requestIdOf } from '../http/problem.js';
 import { readIdempotencyKey } from '../http/query.js';
@@ -23,11 +23,12 @@ export type RequestOptions = Omit<
 /**
  * Reads the headers that all APIs have: `Prefer`, `Idempotency-Key` and `X-LLM-Fallback`. Marks on the response which
  * preferences are applied and, once it is known, which stored chat it is, so that errors say it as well. `maxWaitS` is
- * the longest `wait` that a caller may ask for, in seconds. Throws `invalid_request`.
+ * the longest `wait` that a caller may ask for, in seconds, and `api` the API's name for operators. Throws
+ * `invalid_request`.
  */
 export function readOptions(
   request: AuthenticatedRequest,
-  { maxWaitS }: { maxWaitS: number },
+  { maxWaitS, api }: { maxWaitS: number; api: string },
 ): { options: RequestOptions; applied: Applied } {
   const prefer = request.get('Prefer');
   const response = request.res as HttpResponse;
@@ -41,7 +42,7 @@ export function readOptions(
   const options = {
     requestId: requestIdOf(response),
     user: request.user.id,
-    userName: request.user.name,
+    asker: readAsker(request, api),
     fallback: readFallback(request.get('X-LLM-Fallback')),
     isStrict: applied.isStrict,
     waitMs: waitS && waitS * 1000,
@@ -50,6 +51,19 @@ export function readOptions(
     storeOptions: isAsync || key !== undefined ? storeOptions : undefined,
   };
   return { options, applied };
+}
+
+/** Who asks, and in which session: a client's own name for it, or that of Claude Code; none if it is no such name. */
+function readAsker(request: AuthenticatedRequest, api: string): Asker {
+  const { name, tokenId: token, session: isConsole } = request.user;
+  const session = request.get('X-Session-Id') ?? request.get('X-Claude-Code-Session-Id') ?? '';
+  return {
+    name,
+    api,
+    ...(token !== undefined && { token }),
+    ...(isConsole && { console: true }),
+    ...(/^[\w.:-]{1,64}$/.test(session) && { session }),
+  };
 }
 
 /** Its signal aborts when the client leaves, or with `unauthorized` when access ends. Throws as `onCredentialsEnd`. */

@@ -1,6 +1,6 @@
 import type { UserIdentity } from '../../db/access/users.js';
 import { type ChatStatus, type ProviderId, type Target } from '../../shared/contracts/contract.js';
-import type { RequestCode } from '../../shared/contracts/history.js';
+import type { RequestCode } from '../../shared/contracts/ledger.js';
 import { type StoredImage } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
@@ -8,6 +8,7 @@ import type { ModelParameters } from '../../shared/models/model-parameters.js';
 import type { ConversationChange } from '../../shared/protocol/alternating-turns.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { WrittenContent } from '../../shared/protocol/chat-content.js';
+import type { Origin } from '../../shared/protocol/entries.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
 import type { ShareLevel } from '../../shared/queue/add-attempt.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
@@ -30,8 +31,8 @@ export interface ChatCommand extends Attachment {
   requestId: string;
   /** Id of the user. */
   user: string;
-  /** Their name, for operators; absent means that the id stands for it. */
-  userName?: string | undefined;
+  /** Their name, and how they ask, for operators; absent means that the id stands for it. */
+  asker?: Asker | undefined;
   provider: ProviderId;
   /** The provider's own model name; absent means the provider's configured one. */
   model: string | undefined;
@@ -70,6 +71,9 @@ export interface ChatCommand extends Attachment {
   /** Present when the chat is stored, so that the caller may come back for it. */
   storeOptions?: StoreOptions | undefined;
 }
+
+/** Who asks, and through what. */
+export type Asker = Pick<Origin, 'name' | 'token' | 'api' | 'console' | 'session'>;
 
 /** An image that came with a request. */
 export interface UploadedImage {
@@ -152,6 +156,21 @@ export interface ChatOpening {
   readonly receivedAt: number;
 }
 
+/** Who asks for a chat, and what for. */
+export const originOf = (
+  { user, asker, provider, model, stream, storeOptions }: ChatCommand,
+  deadline: number,
+): Origin => ({
+  user,
+  api: '',
+  ...asker,
+  provider,
+  ...(model !== undefined && { model }),
+  ...(stream && { stream: true }),
+  ...(storeOptions && { stored: true }),
+  deadline,
+});
+
 /** The job of a chat's attempt. */
 export function toNewJob(
   { command, level, startBy }: ChatOpening,
@@ -167,6 +186,7 @@ export function toNewJob(
     deadline,
     level,
     trace,
+    origin: originOf(command, deadline),
     keptUntil: expiresAt,
     ...(reasoning && { reasoning }),
     ...(isStrict && { isStrict }),

@@ -120,6 +120,7 @@ export class ChatService {
     const resolved = joined ?? (await this.#openNew(command, { ...deadlines, previousId }));
     const isReplayed = resolved.result?.state === 'settled';
     command.storeOptions?.onResolved(resolved.chat.id, { isReplayed });
+    if (resolved.chat.id !== command.requestId) this.#deps.chats.join(command, resolved.chat);
     if (command.stream && resolved.result && !isReplayed)
       await this.#deps.shares.consumeJoin(command.user).then(place.joinStream);
     return { ...resolved, deadlines };

@@ -1,4 +1,4 @@
-import type { RequestCode } from '../../shared/contracts/history.js';
+import type { RequestCode } from '../../shared/contracts/ledger.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import { jobRecordTtlMs } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';

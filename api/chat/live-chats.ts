@@ -1,4 +1,4 @@
-import type { RequestCode } from '../../shared/contracts/history.js';
+import type { RequestCode } from '../../shared/contracts/ledger.js';
 import type { Attempt } from '../../shared/protocol/attempts.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
 import type { Delta } from '../../shared/protocol/parts.js';
@@ -19,6 +19,8 @@ export interface ChatListener {
   detached?(chat: LiveChat, code: RequestCode): void;
   /** Without an outcome, all requests have left it for the reason in `leftWith`. */
   ended?(chat: LiveChat, outcome: Outcome | undefined): void;
+  /** A request was given the chat of another. */
+  joined?(command: ChatCommand, chat: Pick<ClaimedChat, 'id' | 'deadline'>): void;
   /** A request failed before it had a chat. */
   refused?(command: ChatCommand, refusal: Refusal): void;
 }
@@ -83,6 +85,10 @@ export class LiveChats implements ChatReceiver {
 
   refuse(command: ChatCommand, refusal: Refusal): void {
     for (const listener of this.#listeners) listener.refused?.(command, refusal);
+  }
+
+  join(command: ChatCommand, chat: ClaimedChat): void {
+    for (const listener of this.#listeners) listener.joined?.(command, chat);
   }
 
   all(): LiveChat[] {

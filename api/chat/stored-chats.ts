@@ -86,7 +86,7 @@ export class StoredChats {
   /** Begins to cancel the stored ones of these chats whose users are suspended; never throws. */
   cancelSuspended(chats: readonly LiveChat[], users: { isSuspended(name: string): boolean }): void {
     for (const { id, isStored, opening } of chats)
-      if (isStored && users.isSuspended(opening?.command.userName ?? ''))
+      if (isStored && users.isSuspended(opening?.command.asker?.name ?? ''))
         this.cancelUnconfirmed({ owner: 'any', id });
   }
 

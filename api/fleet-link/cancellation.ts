@@ -12,6 +12,7 @@ import {
 } from '../../shared/protocol/messages.js';
 import { writtenVersion } from '../../shared/protocol/version.js';
 import { removeTexts } from '../../shared/queue/blobs.js';
+import { type LedgerWriter, lostEntries } from '../../shared/queue/ledger-writer.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -19,7 +20,8 @@ import type { PendingJob } from './chat-receiver.js';
 
 interface CancellationDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
-  store: Pick<QueueStore, 'kind' | 'readJobs' | 'blobs'>;
+  store: Pick<QueueStore, 'kind' | 'readJobs' | 'lostRuns' | 'blobs'>;
+  ledger: Pick<LedgerWriter, 'append'>;
   relay: Pick<Relay, 'publish'>;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
   log: Log;
@@ -46,7 +48,7 @@ const abortGraceMs = 1000;
  * 1. the job of a stored chat is read first: nothing is done unless it is queued or running;
  * 2. the cancel is published to the pools, because a running call costs money, and for stored chats to every API
  *    process; jobs that are cancelled while a message is on its way share the next one;
- * 3. the job is removed from its queue;
+ * 3. the job is removed from its queue, once its lost runs are in the ledger;
  * 4. one that runs on after `abortGraceMs` gets a deadline that is over.
  */
 export class Cancellation {
@@ -170,11 +172,13 @@ export class Cancellation {
     const { provider, jobId: chatId, attempt } = job;
     const jobId = jobIdOf(chatId, attempt);
     try {
-      const queue = this.#deps.queueOf(provider);
+      const { queueOf, store, ledger } = this.#deps;
+      const queue = queueOf(provider);
+      await ledger.append(...lostEntries(provider, await store.lostRuns(queue, [jobId])));
       // The texts of any other chat are removed with its last request (`ChatService`).
       const stored = job.isStored ? await Job.fromId<ChatJobPayload>(queue, jobId) : undefined;
       const isRemoved = (await queue.remove(jobId)) === 1;
-      if (isRemoved && stored) await removeTexts(this.#deps.store.blobs, stored);
+      if (isRemoved && stored) await removeTexts(store.blobs, stored);
       if (!isRemoved && !isLast) {
         const removeLast = () => this.#removals.add(() => this.#remove(job, { isLast: true }));
         setTimeout(removeLast, abortGraceMs).unref();

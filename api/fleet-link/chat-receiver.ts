@@ -1,4 +1,5 @@
 import type { Attempt } from '../../shared/protocol/attempts.js';
+import type { Origin } from '../../shared/protocol/entries.js';
 import type { WrittenJob } from '../../shared/protocol/messages.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import type { Delta } from '../../shared/protocol/parts.js';
@@ -45,6 +46,8 @@ export type NewJob = Omit<WrittenJob, 'v' | 'replyTo' | 'traceparent'> & {
   readonly trace?: TraceSpan | undefined;
   readonly isAsync?: boolean;
   readonly level?: ShareLevel;
+  /** Who asks, and what for. */
+  readonly origin: Origin;
 };
 
 /** The job of a chat's current attempt, as far as that is known. */

@@ -20,6 +20,7 @@ import {
   openChannels,
   queueOf,
 } from '../../shared/queue/channels.js';
+import type { LedgerWriter } from '../../shared/queue/ledger-writer.js';
 import type { QueueStore, RecordStore } from '../../shared/queue/queue-store.js';
 import type { Relay } from '../../shared/queue/relay.js';
 import { type SettingsChannel, syncLimits } from '../../shared/queue/settings-records.js';
@@ -34,6 +35,7 @@ import { ResultPoller } from './result-poller.js';
 export interface LinkDeps {
   store: QueueStore;
   metrics: Pick<ApiInstruments['metrics'], 'cancels'>;
+  ledger: Pick<LedgerWriter, 'append'>;
   log: Log;
   /** Bounds how long the store may take to answer. */
   withTimeout?: typeof withTimeout;

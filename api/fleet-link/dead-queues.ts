@@ -6,6 +6,7 @@ import { type Attempt, attemptAfter, jobIdOf } from '../../shared/protocol/attem
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';
 import { resultKey } from '../../shared/protocol/stored-chat.js';
 import { addNextAttempt, type FollowedJob } from '../../shared/queue/add-attempt.js';
+import { type LedgerWriter, lostEntries } from '../../shared/queue/ledger-writer.js';
 import type { QueueStore } from '../../shared/queue/queue-store.js';
 import type { Log } from '../../shared/runtime/log.js';
 import { retry } from '../../shared/runtime/retry.js';
@@ -13,7 +14,8 @@ import type { ChatReceiver, PolledChat } from './chat-receiver.js';
 
 interface DeadQueuesDeps {
   queueOf: (provider: ProviderId) => Queue<ChatJobPayload>;
-  store: Pick<QueueStore, 'now' | 'records' | 'readJobs'>;
+  store: Pick<QueueStore, 'now' | 'records' | 'readJobs' | 'lostRuns'>;
+  ledger: Pick<LedgerWriter, 'append'>;
   chats: Pick<ChatReceiver, 'find' | 'onMoved'>;
   pools: Pick<LivePools, 'isAbandoned' | 'isServed'>;
   log: Log;
@@ -91,16 +93,17 @@ export class DeadQueues {
   }
 
   async #passJob(
-    { id: jobId = '', data: payload, priority, timestamp }: Job<ChatJobPayload>,
+    { id: jobId = '', name, data: payload, priority, timestamp }: Job<ChatJobPayload>,
     provider: ProviderId,
   ): Promise<void> {
-    const { queueOf, store, log } = this.#deps;
+    const { queueOf, store, ledger, log } = this.#deps;
     const { chatId = jobId, keptUntil, model } = payload;
     const queueMs = Math.max(0, store.now() - timestamp);
     const code = 'provider_unavailable';
     const next = attemptAfter(payload, { provider, model, code, retryable: true, queueMs, providerMs: 0 });
     if (next === undefined) return;
-    const followed = { chatId, payload, priority, next };
+    const followed = { chatId, name, payload, priority, next };
+    await ledger.append(...lostEntries(provider, await store.lostRuns(queueOf(provider), [jobId])));
     const isPassed = await (keptUntil === undefined
       ? this.#passPlain(queueOf(provider), jobId, followed)
       : this.#passStored(queueOf(provider), jobId, followed));

@@ -4,6 +4,7 @@ import { Failure } from '../../shared/failures.js';
 import type { FleetSource } from '../../shared/fleet/fleet-state.js';
 import { Heartbeats } from '../../shared/fleet/heartbeats.js';
 import { LivePools } from '../../shared/fleet/live-pools.js';
+import { encodeOrigin } from '../../shared/protocol/entries.js';
 import {
   type ChatJobPayload,
   encodeWrittenJob,
@@ -81,12 +82,13 @@ export class FleetLink implements FleetSource {
   }
 
   /** Adds the job under this id; throws `queue_unavailable` within three seconds when the store is down. */
-  async add(jobId: string, { isAsync = false, level = 0, trace, ...job }: NewJob): Promise<void> {
+  async add(jobId: string, { isAsync = false, level = 0, trace, origin, ...job }: NewJob): Promise<void> {
     const { queues, relay } = this.#connected();
     const span = trace && startSend(trace, { ...job, id: jobId });
     const traced = span && { traceparent: span.traceparent };
     const payload = encodeWrittenJob({ v: writtenVersion, ...job, ...traced, replyTo: relay.nodeId });
-    const newJob = { jobId, payload, priority: priorityOf(level, { isAsync }) };
+    const name = encodeOrigin(origin);
+    const newJob = { jobId, name, payload, priority: priorityOf(level, { isAsync }) };
     const add = () => addJob(queueOf(queues, job.provider), this.#deps.store, newJob);
     // If the store takes the job later, the deadline bounds that.
     await this.#bounded(retry(add, retryBriefly), span);
@@ -96,6 +98,11 @@ export class FleetLink implements FleetSource {
   /** See `JobRecords.read`; throws `queue_unavailable` within three seconds when the store does not answer. */
   async read(job: PendingJob): Promise<JobResult> {
     return orUnavailable(this.#connected().jobRecords.read(job));
+  }
+
+  /** See `JobRecords.describe`; throws `queue_unavailable` within three seconds when the store does not answer. */
+  async describe(jobId: string) {
+    return this.#bounded(this.#connected().jobRecords.describe(jobId));
   }
 
   /** How much there is to do for the provider; throws while the store cannot be reached. */

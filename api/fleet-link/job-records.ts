@@ -2,6 +2,7 @@ import { Job, type Queue } from 'bullmq';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import { jobIdOf } from '../../shared/protocol/attempts.js';
+import { decodeOrigin } from '../../shared/protocol/entries.js';
 import type { ChatJobPayload } from '../../shared/protocol/messages.js';
 import {
   brokenOutcome,
@@ -48,13 +49,28 @@ export class JobRecords {
 
   /** The job of a chat whose provider is not known, with its user's id; undefined unless it is queued or running. */
   async find(jobId: string): Promise<(PendingJob & { readonly user: string }) | undefined> {
-    const queues = providerIds.map(this.#deps.queueOf);
-    const ids = Array.from({ length: maxAttempts }, (_, n) => jobIdOf(jobId, n + 1));
-    const found = queues.flatMap((queue) => ids.map((id) => Job.fromId<ChatJobPayload>(queue, id)));
-    const unfinished = (await Promise.all(found)).find((job) => job && job.finishedOn === undefined);
+    const unfinished = await this.#findUnfinished(jobId);
     if (unfinished === undefined) return undefined;
     const { provider, model, attempt, fallback, user } = unfinished.data;
     return { jobId, provider, model, attempt, fallback, user };
+  }
+
+  /** The same job for operators: whose it is, and since when it waits or runs. */
+  async describe(id: string) {
+    const unfinished = await this.#findUnfinished(id);
+    if (unfinished === undefined) return undefined;
+    const { data, name, timestamp } = unfinished;
+    const { provider, model = null } = data;
+    const user = decodeOrigin(name)?.name ?? data.user;
+    const state = (await unfinished.isActive()) ? ('running' as const) : ('waiting' as const);
+    return { state, job: { id, user, provider, model, addedAt: new Date(timestamp).toISOString() } };
+  }
+
+  async #findUnfinished(jobId: string): Promise<Job<ChatJobPayload> | undefined> {
+    const queues = providerIds.map(this.#deps.queueOf);
+    const ids = Array.from({ length: maxAttempts }, (_, n) => jobIdOf(jobId, n + 1));
+    const found = queues.flatMap((queue) => ids.map((id) => Job.fromId<ChatJobPayload>(queue, id)));
+    return (await Promise.all(found)).find((job) => job && job.finishedOn === undefined);
   }
 
   /** The states of these attempts at one provider, in their order; throws as `read` does. */

@@ -112,7 +112,7 @@ function makeExample(
   if (type === 'boolean') return false;
   const made = Object.entries(properties ?? {}).map(([name, each]) => [
     name,
-    makeExample(each, { ...of, name }),
+    each.nullable && each.properties ? null : makeExample(each, { ...of, name }),
   ]);
   return Object.fromEntries(made);
 }

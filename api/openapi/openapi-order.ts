@@ -12,7 +12,7 @@ export const groupsOf = (apis: readonly ChatApi[]): readonly Group[] => [
   {
     name: 'chat',
     description: 'Conversations with the providers of language models. Basic: name and secret.',
-    paths: ['/chat'],
+    paths: ['/chat', '/usage'],
   },
   ...apis.map(({ name, description, operations }) => ({
     name,

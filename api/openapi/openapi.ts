@@ -49,14 +49,13 @@ export function createDocument(
   }
   for (const api of apis) addApi(document, api);
   const groups = groupsOf(apis);
-  const parameters = Object.assign({}, ...queries.map(limitsOf)) as Record<string, Schema>;
   for (const [path, operations] of Object.entries(document.paths))
     for (const operation of Object.values(operations)) {
       const { name = '' } = groupOf(path, groups) ?? {};
       Object.assign(operation, { tags: [name] });
       describeHeaders(operation, { isPublic: publicGroups.has(name) });
       describeSecurity(operation, facts);
-      describeParameters(operation, parameters);
+      describeParameters(operation, queries);
       describeTexts(operation);
     }
   const schemas = Object.fromEntries(
@@ -65,7 +64,7 @@ export function createDocument(
   for (const [name, checked] of Object.entries(bodies)) addLimits(schemas[name], checked);
   offerMergePatch(document.paths['/blogs/{id}']?.patch);
   for (const [name, schema] of Object.entries(schemas)) {
-    wrapReferences(schema);
+    wrapReferences(schema, schemas);
     if (schema.properties) schema.example ??= exampleOf(name, schemas);
   }
   const paths = inOrder(document.paths, groups).map(([path, operations]) => [
@@ -110,11 +109,13 @@ const describeInfo = (info: Info): object => ({
   license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
 });
 
-/** Wraps described references in `allOf`: OpenAPI 3.0 ignores a description beside `$ref`. */
-function wrapReferences(schema: Schema): void {
-  for (const [field, { $ref, ...beside }] of Object.entries(schema.properties ?? {})) {
-    if ($ref !== undefined && schema.properties && Object.keys(beside).length > 0)
-      schema.properties[field] = { ...beside, allOf: [{ $ref }] };
+/** Wraps described references in `allOf`: OpenAPI 3.0 ignores a text beside `$ref`. Null needs a type beside it. */
+function wrapReferences(schema: Schema, schemas: Readonly<Record<string, Schema>>): void {
+  const { properties = {} } = schema;
+  for (const [field, { allOf, $ref = allOf?.[0]?.$ref, ...beside }] of Object.entries(properties)) {
+    if ($ref === undefined || Object.keys(beside).length === 0) continue;
+    const { type } = schemas[$ref.split('/').at(-1) ?? ''] ?? {};
+    properties[field] = { ...beside, ...(beside.nullable && { type }), allOf: [{ $ref }] };
   }
 }
 
@@ -153,13 +154,16 @@ function describeSecurity(operation: Operation, { BLOG_READS }: DocumentFacts): 
 }
 
 /** Operations whose `id` in the path is no UUID, or need not be one. */
-const namedOtherwise: ReadonlySet<string> = new Set(['getModel', 'getPost']);
+const namedOtherwise: ReadonlySet<string> = new Set(['getModel', 'getPost', 'getRequest']);
 
 /** Adds limits in characters from the schemas that check them: the generated check would count UTF-16 units. */
 function describeParameters(
   { parameters = [], operationId }: Operation,
-  limits: Record<string, Schema>,
+  queries: readonly z.ZodObject[],
 ): void {
+  const names = parameters.flatMap(({ name, in: place }) => (place === 'query' ? [name] : [])).sort();
+  const checked = queries.find(({ shape }) => Object.keys(shape).sort().join() === names.join());
+  const limits = checked ? limitsOf(checked) : {};
   for (const parameter of parameters) {
     const { name, in: place, schema } = parameter;
     // Instead of a reference, beside which nothing may stand.

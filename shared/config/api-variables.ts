@@ -93,6 +93,14 @@ export const apiVariables = {
   AUDIT_DAYS: count(36_500)
     .default(400)
     .describe('How long the audit of what operators have done is kept, in days.'),
+  LEDGER_DAYS: count(36_500)
+    .default(400)
+    .describe('How long the requests and calls of the ledger are kept, in days; the sums of each day stay.'),
+  PRICES_FILE: text
+    .optional()
+    .describe(
+      'Path of a JSON file with prices of models, in dollars for a million tokens: a list of objects with provider, id, and input, cached, written, writtenFor1h, output, from, tier or above; they replace all prices that this release has for their id.',
+    ),
   CORS_ORIGINS: list
     .pipe(z.array(origin).min(1))
     .optional()

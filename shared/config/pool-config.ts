@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ProviderId, Target } from '../contracts/contract.js';
+import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
 import type { ModelRules } from '../models/model-names.js';
 import { type Config, environmentSchema, namesSet } from './config.js';
 import { isSimulated } from './provider-credentials.js';
@@ -51,14 +51,21 @@ const simulatedModel = 'sim-echo';
 export const fallbackOf = (config: Config, id: ProviderId): Target[] | undefined =>
   config[`${id.toUpperCase() as Uppercase<ProviderId>}_FALLBACK`];
 
+const baseUrlOf = (
+  { OPENAI_BASE_URL: openai, ANTHROPIC_BASE_URL: anthropic }: Config,
+  id: ProviderId,
+): string | undefined => ({ openai, anthropic, bedrock: undefined, vertexai: undefined })[id];
+
+/** The providers in whose place another server answers: the simulator, or one at their address variable. */
+export const foreignProviders = (config: Config): ProviderId[] =>
+  providerIds.filter((id) => isSimulated(namesSet(config), id) || baseUrlOf(config, id) !== undefined);
+
 /** The `<PROVIDER>_…` variables of one provider. */
 export function poolConfig(config: Config, id: ProviderId): PoolConfig {
   const prefix = id.toUpperCase() as Uppercase<ProviderId>;
   const isPlayed = isSimulated(namesSet(config), id);
-  const { OPENAI_BASE_URL: openai, ANTHROPIC_BASE_URL: anthropic } = config;
   // A server there may be inside of a private network, and would fetch images from it.
-  const baseUrls: Partial<Record<ProviderId, string | undefined>> = { openai, anthropic };
-  const isForeign = baseUrls[id] !== undefined && !isPlayed;
+  const isForeign = baseUrlOf(config, id) !== undefined && !isPlayed;
   const { firstTokenTimeoutMs, idleTimeoutMs } = usualTimes(id, isForeign);
   return {
     concurrency: config[`${prefix}_CONCURRENCY`],

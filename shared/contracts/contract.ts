@@ -57,6 +57,8 @@ export interface Chat extends AcceptedChat {
   completion?: ChatCompletion;
   /** Why there is no reply; there when it failed or expired. */
   error?: Problem;
+  /** In dollars, of all its calls; absent while it is unknown, and for about a second after the end. */
+  cost?: number;
 }
 
 /** Whether readers without a token that may write see a post. */

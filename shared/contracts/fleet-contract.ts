@@ -246,6 +246,16 @@ export interface PoolJob {
   endedAt: string | null;
   /** How often a worker has taken it: more than once if a worker died or handed it back. */
   attempts: number;
+  /** From 1, among those that wait; null for others. */
+  place: number | null;
+  /** Name of its user, or the id where no name is known. Null, as what follows, if an older release added the job. */
+  user: string | null;
+  /** The model that the request named; null if none. */
+  model: string | null;
+  /** The API that was asked. */
+  api: string | null;
+  /** When the time for an answer is over. */
+  deadline: string | null;
 }
 
 /** One page of jobs. */

@@ -62,6 +62,12 @@ const buildInfo = gauge('quillgate_build_info', 'Always 1; the label is the rele
   release: [release],
 });
 
+const ledgerDropped = counter(
+  'quillgate_ledger_dropped_total',
+  'Entries that the ledger lacks: the outbox was full, or the store took none for ten seconds, or PostgreSQL refused one.',
+  {},
+);
+
 /** The metrics of an API process. The three of the queue are the same for all processes: take their `max`. */
 export const apiMetrics = {
   buildInfo,
@@ -121,6 +127,22 @@ export const apiMetrics = {
     'Jobs called off before they had ended. The caller had gone, also at SIGTERM (caller_gone); the store had not answered in time (refused); a DELETE, an operator, or the refusal of a stored chat ended it (asked).',
     { provider, kind: ['caller_gone', 'refused', 'asked'] },
   ),
+  ledgerDropped,
+  outboxEntries: gauge(
+    'quillgate_ledger_outbox_entries',
+    'Entries of the ledger in the queue store that are not in PostgreSQL yet; more than 100,000 are refused.',
+    {},
+  ),
+  outboxAge: gauge(
+    'quillgate_ledger_outbox_oldest_seconds',
+    'Time that the oldest entry of the ledger has waited for PostgreSQL; 0 when none waits.',
+    {},
+  ),
+  cost: counter(
+    'quillgate_cost_dollars_total',
+    'Cost of the calls that this process has written to the ledger, in dollars, without those of unknown prices.',
+    { provider },
+  ),
   blogRequests: counter(
     'quillgate_blog_requests_total',
     'Answers of the blog and its feeds: ok, client_closed, or the code of the failure.',
@@ -131,6 +153,7 @@ export const apiMetrics = {
 /** The metrics of a worker process, for each pool that it runs. */
 export const workerMetrics = {
   buildInfo,
+  ledgerDropped,
   jobs: counter(
     'quillgate_jobs_total',
     'Jobs that ended at this worker: ok, cancelled, or the code of the failure.',

@@ -53,6 +53,15 @@ describe('quillgate', () => {
     });
   });
 
+  it('a command below another with the same option -> its own option is taken', async () => {
+    for (const args of [['usage'], ['usage', 'reprice']])
+      expect(await quillgate([...args, '--from', 'canary'])).toMatchObject({
+        ...{ code: 1, stderr: '--from must be a day such as 2026-12-01.\n' },
+      });
+    const { stdout } = await quillgate(['usage', 'reprice', '--from', '2026-12-01']);
+    expect(stdout).toBe('0 calls have a cost now.\n');
+  });
+
   it('posts that are imported -> come out, and in again without a change', async () => {
     const folder = plant({ 'a/b.md': '---\ntitle: c\n---\ntext' });
     expect(await quillgate(['posts', 'import', folder])).toEqual({

@@ -5,7 +5,8 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Fleet, PoolJobPage } from '../../shared/contracts/fleet-contract.js';
-import type { RecentRequests, Samples } from '../../shared/contracts/history.js';
+import type { Samples } from '../../shared/contracts/history.js';
+import type { RequestDetails, RequestPage } from '../../shared/contracts/ledger.js';
 import { createToken, type TestToken } from '../support/accounts.js';
 import { promptCanary } from '../support/canaries.js';
 import { quillgate } from '../support/command-line.js';
@@ -41,47 +42,30 @@ const there = async <T>(path: string): Promise<T> =>
   (await (await operator.ask(path, other.url)).json()) as T;
 const fleet = async () => (await (await operator.ask()).json()) as Fleet;
 
-describe('the recent past of one API process', () => {
-  it('is looked at from another → its chats, as they end, measurements and jobs, without a text', async () => {
-    const followed = await operator.ask('/admin/events?include=requests,samples', other.url);
-    expect(followed.status).toBe(200);
-    const events = readEvents(followed);
-    expect((await events.next()).value?.event).toBe('snapshot');
+describe('the chats of one API process', () => {
+  it('are looked at from another → requests, calls, measurements and jobs, without a text', async () => {
     const call = { messages: [{ content: promptCanary }], headers: { 'X-LLM-Fallback': 'none' } };
     const answers = [
       await deployment.chat({ ...call, model: 'sim-echo' }),
       await deployment.chat({ ...call, model: 'sim-status-400' }),
     ];
     const seen: unknown[] = [];
-    for (const wanted of ['request', 'sample'])
-      for (;;) {
-        const { value } = await events.next();
-        seen.push(value);
-        if (value?.event === wanted) break;
-      }
-    await events.return(undefined);
     await vi.waitFor(async () => {
-      const { processes, isPartial, requests } = await there<RecentRequests>(
-        '/admin/requests?provider=openai',
-      );
-      expect([processes, isPartial]).toEqual([2, false]);
-      expect(requests).toMatchObject([
-        {
-          code: 'provider_rejected',
-          attempts: [{ providerError: { status: 400, type: expect.any(String) } }],
-        },
-        {
-          ...{ code: 'ok', user: username, provider: 'openai', streamed: false, attempts: [{ code: 'ok' }] },
-          ...{ queuedMs: expect.any(Number), startedMs: expect.any(Number), endedMs: expect.any(Number) },
-        },
-      ]);
-      const [, ok] = requests;
-      expect((await there<RecentRequests>(`/admin/requests?id=${ok?.id}`)).requests).toEqual([ok]);
-      seen.push(requests);
+      const { data } = await there<RequestPage>('/admin/requests?provider=openai');
+      const error = { status: 400, type: expect.any(String) };
+      const [refused, ok] = data;
+      expect([refused?.result, ok?.result, refused?.error]).toEqual(['provider_rejected', 'ok', error]);
+      expect(ok).toMatchObject({
+        ...{ user: username, provider: 'openai', streamed: false, api: 'chat', calls: 1, lost: 0 },
+        ...{ waitedMs: expect.any(Number), calledMs: expect.any(Number), totalMs: expect.any(Number) },
+      });
+      const details = await there<RequestDetails>(`/admin/requests/${refused?.id}`);
+      expect(details).toMatchObject({ state: 'ended', request: refused, calls: [{ call: 1, status: 400 }] });
+      seen.push(data, details);
     }, patience);
     await vi.waitFor(async () => {
       const { samples } = await there<Samples>('/admin/samples?provider=openai');
-      expect(samples.reduce((sum, { ended }) => sum + ended, 0)).toBe(2);
+      expect(samples.reduce((sum, { ended }) => sum + (ended ?? 0), 0)).toBe(2);
       expect(samples.at(-1)).toMatchObject({ waiting: 0, concurrency: expect.any(Number) });
       seen.push(samples);
     }, patience);

@@ -508,7 +508,7 @@ describe('a program of docs/tools.md', () => {
   });
 
   it('sends an image → gets a reply to its text', async () => {
-    const reply = await run('image.mjs', 'bedrock/sim-echo', 'docs/images/console-pool.png');
+    const reply = await run('image.mjs', 'bedrock/sim-echo', 'docs/images/pool.png');
     expect(reply).toContain('What is in this picture?');
   });
 });

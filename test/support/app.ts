@@ -4,7 +4,6 @@ import { BytesInFlight } from '../../api/access/bytes-in-flight.js';
 import type { Caller } from '../../api/access/caller.js';
 import type { Authentication } from '../../api/access/login.js';
 import { FleetEvents } from '../../api/admin/events.controller.js';
-import { History } from '../../api/admin/history/history.js';
 import { OperatorSettings, type SettingsSource } from '../../api/admin/operator-settings.js';
 import type { PoolQueues } from '../../api/admin/pool-jobs.js';
 import { type AppDeps, createApp } from '../../api/app.js';
@@ -35,6 +34,7 @@ import type { Log } from '../../shared/runtime/log.js';
 import { directoryOf } from './access-directory.js';
 import { createAuthentication, signedInAs } from './authentication.js';
 import { type Client, createClient } from './client.js';
+import { noLedger } from './entries.js';
 import { userNamed } from './identities.js';
 import { createRecordingLog } from './recording-log.js';
 import { unhurriedRenderer } from './renderers.js';
@@ -44,7 +44,6 @@ import { type Served, serve } from './serve.js';
 export interface TestApp extends Served, AsyncDisposable {
   readonly commands: ChatCommand[];
   /** The recent past for operators. */
-  readonly history: History;
   readonly authentication: Authentication;
   /** Everything logged so far, as one text and line by line. */
   logs(): string;
@@ -71,6 +70,8 @@ interface AppOptions {
   fleet?: FleetSource;
   /** The source of the pools' settings. */
   settings?: SettingsSource;
+  /** Finds a chat that has not ended; there is none unless it is given. */
+  findUnfinished?: AppDeps['admin']['findUnfinished'];
   /** The queues whose jobs operators list. */
   queues?: PoolQueues;
   /** Away unless it is given; stopped with the application. */
@@ -87,6 +88,7 @@ const callers: Record<string, Caller> = {
   operator: { ...userNamed('operator'), scopes: ['admin'] },
   reader: { ...userNamed('Rita'), scopes: ['blogs:read', 'chat'] },
   writer: { ...userNamed('Wanda'), scopes: ['blogs:write', 'blogs:read'] },
+  counted: { ...userNamed('Rita'), scopes: ['chat'], tokenId: '01a20ac9-0000-7000-8000-00000000000a' },
   other: { ...userNamed('Otto'), scopes: ['blogs:write'] },
   // Revoked after it was loaded.
   revoked: {
@@ -117,6 +119,7 @@ export async function startApp({
   }),
   fleet,
   settings,
+  findUnfinished = async () => undefined,
   queues,
   opened,
   reloadAccounts = async () => undefined,
@@ -132,9 +135,8 @@ export async function startApp({
   const posts = new PostStore(database);
   const blog = blogOf(config);
   const instruments = openInstruments(apiMetrics);
-  const link = new FleetLink({ store, metrics: instruments.metrics, log });
+  const link = new FleetLink({ store, metrics: instruments.metrics, ledger: noLedger, log });
   const fleetState = new FleetState({ store, source: fleet ?? link });
-  const history = new History({ log });
   const shares = new UserShares({
     maxInFlight: () => config.CHAT_USER_MAX_IN_FLIGHT,
     maxPerMinute: config.CHAT_USER_MAX_PER_MINUTE,
@@ -175,10 +177,17 @@ export async function startApp({
     feeds: { feeds: createFeeds({ blog, posts, render: createRenderedPosts({ renderer, log }) }) },
     sitemap: new Sitemap({ posts: createPostMap(database, { partSize: 10 }), baseUrl: blog.baseUrl }),
     admin: {
-      ...{ database, reloadAccounts, history, sessions, fleet: fleetState },
+      ...{
+        database,
+        reloadAccounts,
+        findUnfinished,
+        samples: { list: () => [] },
+        sessions,
+        fleet: fleetState,
+      },
       environmentUsers: environmentUsers(config),
-      queues: queues ?? { queueOf: (id) => link.queueOf(id), readTimes: store.readTimes },
-      events: new FleetEvents({ fleet: fleetState, history, stopping: new AbortController().signal }),
+      queues: queues ?? { queueOf: (id) => link.queueOf(id), store },
+      events: new FleetEvents({ fleet: fleetState, stopping: new AbortController().signal }),
       settings: new OperatorSettings({ config, database, source: settings ?? link }),
       preview: async (content) => `<p>${content}</p>`,
     },
@@ -198,7 +207,7 @@ export async function startApp({
   };
   const chat = createClient(url, { Authorization: basic('user'), 'X-LLM': 'openai' });
   return {
-    ...{ ...served, commands, history, authentication, logs, lines },
+    ...{ ...served, commands, authentication, logs, lines },
     ask: createClient(url),
     operate: createClient(url, { Authorization: 'Bearer operator' }),
     signIn: async (site = 'same-origin') => {

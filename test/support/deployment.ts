@@ -129,6 +129,7 @@ export async function startDeployment({
     CHAT_TOKEN: chatToken,
     ...storeVariables,
     ...simulatorEnvironment([...providerIds], simulator.url),
+    PRICES_FILE: resolve('dev/simulator/prices.json'),
     ...providerKeys,
     ...variables,
   };

@@ -23,7 +23,7 @@ async function createChatCompletion(
   { config, chatService }: ChatApiDeps,
 ): Promise<void> {
   const named = readProvider(request);
-  const { options, applied } = readOptions(request, { maxWaitS: config.CHAT_MAX_WAIT_S });
+  const { options, applied } = readOptions(request, { maxWaitS: config.CHAT_MAX_WAIT_S, api: 'completions' });
   const body = parseCompletionBody(request.body, config.MAX_MESSAGES);
   const images = new RequestImages(config.MAX_IMAGE_BYTES);
   const { isStream, includesUsage, turns, ...asked } = toCompletionRequest(body, named, {

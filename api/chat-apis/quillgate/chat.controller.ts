@@ -146,7 +146,7 @@ export class ChatController extends Controller {
   ): Promise<ChatResponse> {
     const response = request.res as HttpResponse;
     const { chatService } = this.deps;
-    const { options, applied } = readOptions(request, this.deps);
+    const { options, applied } = readOptions(request, { ...this.deps, api: 'chat' });
     const { turns, changes } = readTurns(body);
     refuseChanges({ ...options, provider, turns, changes });
     const asked = { provider, changes, model: checkModel(model) };

@@ -13,11 +13,13 @@ import {
 } from '@tsoa/runtime';
 import type { Response as HttpResponse } from 'express';
 import { auditCancel } from '../../../db/access/users.js';
+import { readCost } from '../../../db/ledger/read.js';
 import type { UserInfo } from '../../../shared/contracts/accounts.js';
 import type { Chat, Problem } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { textOfTape } from '../../../shared/protocol/parts.js';
+import { withTimeout } from '../../../shared/runtime/retry.js';
 import { invalid } from '../../../shared/validation.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { operatorsBase } from '../../access/operators.js';
@@ -80,7 +82,7 @@ export class StoredChatsController extends Controller {
     if (isStream) await shares.admitReader(name.owner.id);
     const stored = await storedChats.read(name);
     const { chat, result } = stored;
-    if (!isStream) return this.#represent(stored);
+    if (!isStream) return { ...this.#represent(stored), ...(await this.#costOf(stored)) };
     if (chat.parts) throw invalid('Accept', 'must be JSON for this chat');
     const response = request.res as HttpResponse;
     const sink = new EventStream(response, chat);
@@ -111,6 +113,13 @@ export class StoredChatsController extends Controller {
     });
   }
 
+  async #costOf({ chat, result }: Awaited<ReturnType<StoredChats['read']>>): Promise<Pick<Chat, 'cost'>> {
+    if (result.state !== 'settled') return {};
+    // The reply does not wait for the ledger.
+    const reading = withTimeout(costMs, readCost(this.deps.database, chat.id));
+    return givenFields({ cost: await reading.catch(() => undefined) });
+  }
+
   #represent({ chat, result, status }: Awaited<ReturnType<StoredChats['read']>>): Chat {
     const { id, provider, model, createdAt } = chat;
     const begun = { id, status, provider, ...givenFields({ model }), createdAt: toTime(createdAt) };
@@ -136,5 +145,8 @@ export class StoredChatsController extends Controller {
     return { ...ended, ...failed(outcomeToFailure(outcome, provider)) };
   }
 }
+
+/** A healthy database answers in a few milliseconds. */
+const costMs = 250;
 
 const toTime = (ms: number): string => new Date(ms).toISOString();

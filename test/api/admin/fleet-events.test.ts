@@ -7,13 +7,10 @@ import { join } from 'node:path';
 import type { Response as HttpResponse } from 'express';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FleetEvents } from '../../../api/admin/events.controller.js';
-import { History } from '../../../api/admin/history/history.js';
 import type { Fleet } from '../../../shared/contracts/fleet-contract.js';
 import type { Failure } from '../../../shared/failures.js';
 import { readEvents } from '../../support/event-streams.js';
-import { recentRequest } from '../../support/history.js';
 import { patience } from '../../support/patience.js';
-import { createRecordingLog } from '../../support/recording-log.js';
 import { type Served, serve } from '../../support/serve.js';
 
 const lookEveryMs = 5;
@@ -25,8 +22,6 @@ let isAllowed: boolean;
 /** Whose the next stream is; absent means that each has a user of its own. */
 let user: string | undefined;
 let stopping: AbortController;
-let history: History;
-let include: { requests: boolean; samples: boolean };
 let refused: Failure[];
 let responses: HttpResponse[];
 let handler: RequestListener;
@@ -39,8 +34,6 @@ beforeEach(async () => {
     })),
   };
   looks = 0;
-  history = new History({ log: createRecordingLog().log });
-  include = { requests: false, samples: false };
   isAllowed = true;
   user = undefined;
   stopping = new AbortController();
@@ -48,7 +41,7 @@ beforeEach(async () => {
   responses = [];
   aliveAfterMs = Number.POSITIVE_INFINITY;
   const events = new FleetEvents({
-    ...{ fleet: { read }, history, stopping: stopping.signal, lookEveryMs },
+    ...{ fleet: { read }, stopping: stopping.signal, lookEveryMs },
     get aliveAfterMs() {
       return aliveAfterMs;
     },
@@ -62,7 +55,6 @@ beforeEach(async () => {
       .follow(response, {
         user: user ?? `user ${responses.length}`,
         isAllowed: () => isAllowed,
-        include,
       })
       .catch((failure) => {
         refused.push(failure);
@@ -101,20 +93,6 @@ describe('streams of the fleet', () => {
     fleet.queue = { store: 'redis', status: 'failing', detail: 'x' };
     expect((await events.next()).value).toEqual({ event: 'queue', data: fleet.queue });
     await events.return(undefined);
-  });
-
-  it('are asked for with chats -> those have the chats that end, and no others', async () => {
-    const plain = await open();
-    include = { requests: true, samples: true };
-    const events = await open();
-    expect((await events.next()).value?.event).toBe('snapshot');
-    expect((await plain.next()).value?.event).toBe('snapshot');
-    const ended = recentRequest({ receivedAt: new Date(Date.now() + 60_000).toISOString() });
-    history.recordEnd(ended, 'id');
-    expect((await events.next()).value).toEqual({ event: 'request', data: ended });
-    change(0, 3);
-    expect((await plain.next()).value?.event).toBe('provider');
-    for (const each of [plain, events]) await each.return(undefined);
   });
 
   it('have had nothing to send for a while -> say that they are alive, and then again', async () => {

@@ -4,6 +4,7 @@ import { listJobs } from '../../../api/admin/pool-jobs.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
 import type { PoolJobPage } from '../../../shared/contracts/fleet-contract.js';
+import { encodeOrigin } from '../../../shared/protocol/entries.js';
 import { queueName } from '../../../shared/protocol/messages.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { migrateQueueStore, openQueueStore } from '../../../shared/queue/stores/open.js';
@@ -32,7 +33,7 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
     store = opened;
     queues = new Map(providerIds.map((id) => [id, opened.createQueue(queueName(id))]));
     await Promise.all([...queues.values()].map((queue) => queue.waitUntilReady()));
-    app = await startApp({ queues: { queueOf, readTimes: opened.readTimes } });
+    app = await startApp({ queues: { queueOf, store: opened } });
     stop = async () => {
       await app.close();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
@@ -48,6 +49,8 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
     return queue;
   };
 
+  const origin = { user: 'id-of-ann', api: 'chat', provider: 'openai', deadline: 2000 } as const;
+
   /** Of openai one job that was answered and one that failed; of bedrock seven that wait and one that sleeps. */
   async function addJobs(): Promise<void> {
     const data = { messages: [{ role: 'user', content: canary }], user: canary };
@@ -62,15 +65,16 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
       { autorun: false },
     );
     await queueOf('openai').add(canary, { ...data, fails: true }, { jobId: 'failed-1', ...removal });
-    await queueOf('openai').add(canary, data, { jobId: 'completed-1', timestamp: 1000, ...removal });
+    const name = encodeOrigin({ ...origin, name: 'ann', model: 'gpt' });
+    await queueOf('openai').add(name, data, { jobId: 'completed-1', timestamp: 1000, ...removal });
     const failed = once(worker, 'failed', { signal: AbortSignal.timeout(patienceMs) });
     const completed = once(worker, 'completed', { signal: AbortSignal.timeout(patienceMs) });
     void worker.run();
     await Promise.all([failed, completed]);
     await worker.close();
     for (const n of [1, 2, 3])
-      await queueOf('bedrock').add(canary, data, { jobId: `plain-${n}`, ...removal });
-    for (const n of [1, 2, 3, 4])
+      await queueOf('bedrock').add(encodeOrigin(origin), data, { jobId: `plain-${n}`, ...removal });
+    for (const n of [4, 3, 2, 1])
       await queueOf('bedrock').add(canary, data, { jobId: `later-${n}`, priority: n, ...removal });
     await queueOf('bedrock').add(canary, data, { jobId: 'asleep', delay: 3_600_000, ...removal });
   }
@@ -83,12 +87,13 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
     return response.body;
   };
 
-  it('has when a job was added, taken and ended, and how often it was taken', async () => {
+  it('has whose job it is, when it was added, taken and ended, and how often it was taken', async () => {
     const { data, next } = await read('openai', '?state=completed');
     expect(data).toEqual([
       {
         ...{ id: 'completed-1', state: 'completed', attempts: 1, addedAt: '1970-01-01T00:00:01.000Z' },
         ...{ startedAt: expect.stringMatching(/^20.+Z$/), endedAt: expect.stringMatching(/^20.+Z$/) },
+        ...{ place: null, user: 'ann', model: 'gpt', api: 'chat', deadline: '1970-01-01T00:00:02.000Z' },
       },
     ]);
     expect(next).toBeNull();
@@ -96,21 +101,27 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
     expect((await read('bedrock', '?state=delayed')).data).toMatchObject([
       { id: 'asleep', state: 'delayed', attempts: 0, startedAt: null, endedAt: null },
     ]);
+    const [waiting] = (await read('bedrock', '?state=waiting')).data;
+    expect(waiting).toMatchObject({ user: 'id-of-ann', model: null, api: 'chat' });
+  });
+
+  it('has nothing about the request of a job whose name an older release gave', async () => {
+    const unknown = { user: null, model: null, api: null, deadline: null };
+    expect((await read('openai', '?state=failed')).data).toMatchObject([unknown]);
     expect(await read('openai')).toEqual({ data: [], next: null });
   });
 
-  it('lists what waits page by page, with a priority before without, the newest first', async () => {
-    const ids: string[] = [];
+  it('lists what waits page by page, in the order in which it will run, with the place of each', async () => {
+    const listed: [number | null, string][] = [];
     let offset = '';
     for (const expected of ['3', '6', null]) {
       const { data, next } = await read('bedrock', `?state=waiting&limit=3${offset}`);
-      ids.push(...data.map(({ id }) => id));
+      listed.push(...data.map(({ place, id }): [number | null, string] => [place, id]));
       expect(next).toBe(expected);
       offset = `&offset=${next}`;
     }
-    // In Redis those of the last priority come first, in PostgreSQL those of the first.
-    expect(ids.slice(0, 4).sort()).toEqual(['later-1', 'later-2', 'later-3', 'later-4']);
-    expect(ids.slice(4)).toEqual(['plain-3', 'plain-2', 'plain-1']);
+    const inOrder = ['plain-1', 'plain-2', 'plain-3', 'later-1', 'later-2', 'later-3', 'later-4'];
+    expect(listed).toEqual(inOrder.map((id, n) => [n + 1, id]));
     expect((await read('bedrock', '?state=waiting&offset=9999')).data).toEqual([]);
   });
 
@@ -128,7 +139,7 @@ describe.each(findStores())('GET /admin/pools/{provider}/jobs, with $kind', (ser
   });
 
   it('says that the queue is unavailable when its store fails', async () => {
-    const away = { queueOf, readTimes: () => Promise.reject(new Error('away')) };
+    const away = { queueOf, store: { ...store, readTimes: () => Promise.reject(new Error('away')) } };
     await expect(listJobs(away, 'openai', {})).rejects.toMatchObject({ code: 'queue_unavailable' });
   });
 });

@@ -25,7 +25,7 @@ const shouting: ChatApi = {
       body: () => ({ maxBytes: 100, maxDepth: 2 }),
       openApi: { operationId: 'shout', security: [{ chat: [] }], responses: { 200: { description: 'It' } } },
       handle: async (request, response, { config, chatService }) => {
-        const { options, applied } = readOptions(request, { maxWaitS: config.CHAT_MAX_WAIT_S });
+        const { options, applied } = readOptions(request, { maxWaitS: config.CHAT_MAX_WAIT_S, api: 'loud' });
         if (request.body.text === 'no') throw new Failure('invalid_request');
         const content = { turns: [{ role: 'user' as const, content: request.body.text }] };
         const command = { ...options, provider: 'openai' as const, model: undefined };

@@ -27,6 +27,7 @@ beforeEach(() => {
     lost: ({ id }) => void heard.push(`${id} lost`),
     detached: ({ id }) => void heard.push(`${id} detached`),
     ended: ({ id, leftWith }, outcome) => void heard.push(`${id} ended ${outcome?.kind ?? leftWith}`),
+    joined: ({ requestId }, { id }) => void heard.push(`${requestId} joined ${id}`),
     refused: ({ requestId }, { code }) => void heard.push(`${requestId} refused ${code}`),
   };
   chats.listen(listener);

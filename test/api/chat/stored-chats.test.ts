@@ -14,6 +14,7 @@ import { encodeOutcome, givenUpOutcome, type Outcome } from '../../../shared/pro
 import { chatKey, encodeStoredResult, resultKey } from '../../../shared/protocol/stored-chat.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { attach, writeContent } from '../../support/attached.js';
+import { noLedger, originOfTest } from '../../support/entries.js';
 import { userNamed } from '../../support/identities.js';
 import { apiInstruments } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
@@ -55,7 +56,7 @@ let answers: StoredAnswers;
 beforeAll(async () => {
   shared = await openSharedStore(storeOf('postgres'), log);
   store = shared.store;
-  link = new FleetLink({ store, metrics: apiInstruments.metrics, log });
+  link = new FleetLink({ store, metrics: apiInstruments.metrics, ledger: noLedger, log });
   await link.start(live);
   queue = store.createQueue(queueName('openai'));
 });
@@ -113,7 +114,8 @@ const existing = async (ids: readonly string[]) => {
 const add = async ({ chat }: ResolvedChat) => {
   const { id, deadline, expiresAt = 0 } = chat;
   const { written } = command(undefined);
-  await link.add(id, { user: me.id, provider: 'openai', written, deadline, keptUntil: expiresAt });
+  const job = { user: me.id, provider: 'openai', written, origin: originOfTest() } as const;
+  await link.add(id, { ...job, deadline, keptUntil: expiresAt });
 };
 const take = async (id: string) => expect(await queue.remove(id)).toBe(1);
 /** Adds the chat's job, and has a worker that records nothing do it, until it has ended. */
@@ -372,7 +374,8 @@ describe('a chat that an operator cancels', () => {
   const failure = new Failure('database_unavailable');
 
   const addJob = (jobId: string, own: object = {}) => {
-    const job = { user: you.id, provider: 'openai', written: command(undefined).written } as const;
+    const { written } = command(undefined);
+    const job = { user: you.id, provider: 'openai', written, origin: originOfTest() } as const;
     return link.add(jobId, { ...job, deadline: now + 10_000, ...own });
   };
 
@@ -420,14 +423,14 @@ describe('a chat that an operator cancels', () => {
 
 describe('a chat whose user is suspended', () => {
   it('is stored and followed here -> is cancelled, and no other one', async () => {
-    const follow = async (userName: string) => {
+    const follow = async (name: string) => {
       const opened = await open(command(undefined));
       const { id, expiresAt } = opened.chat;
-      attach(live, id, { chat: { expiresAt }, command: { userName } });
+      attach(live, id, { chat: { expiresAt }, command: { asker: { api: 'chat', name } } });
       return id;
     };
     const [theirs, another] = [await follow('wild'), await follow('calm')];
-    attach(live, randomUUID(), { command: { userName: 'wild' } });
+    attach(live, randomUUID(), { command: { asker: { api: 'chat', name: 'wild' } } });
     chats.cancelSuspended(live.all(), { isSuspended: (name) => name === 'wild' });
     await vi.waitFor(async () => expect(await resultOf(theirs)).toMatchObject(isCancelled), patience);
     expect(await resultOf(another)).toEqual(underWay);

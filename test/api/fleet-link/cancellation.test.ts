@@ -4,6 +4,7 @@ import { Cancellation } from '../../../api/fleet-link/cancellation.js';
 import { queueName, topics } from '../../../shared/protocol/messages.js';
 import { nameOfTexts, writeBlob } from '../../../shared/queue/blobs.js';
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
+import { noLedger } from '../../support/entries.js';
 import { apiInstruments } from '../../support/metrics.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 import { createRecordingRelay, type RecordingRelay } from '../../support/recording-relay.js';
@@ -29,7 +30,7 @@ afterAll(async () => {
 beforeEach(() => {
   relay = createRecordingRelay();
   const { metrics } = apiInstruments;
-  cancellation = new Cancellation({ queueOf: () => queue, store, relay, metrics, log });
+  cancellation = new Cancellation({ queueOf: () => queue, store, relay, metrics, ledger: noLedger, log });
 });
 
 const storedJob = (jobId: string) => ({ jobId, provider: 'openai', isStored: true }) as const;

@@ -14,6 +14,7 @@ import { encodeStoredResult, resultKey } from '../../../shared/protocol/stored-c
 import type { QueueStore } from '../../../shared/queue/queue-store.js';
 import { openRelay, type Relay } from '../../../shared/queue/relay.js';
 import { attach, leave, writeContent } from '../../support/attached.js';
+import { noLedger, originOfTest } from '../../support/entries.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 import { heldTimeouts } from '../../support/held-timeouts.js';
 import { apiInstruments } from '../../support/metrics.js';
@@ -35,7 +36,7 @@ beforeAll(async () => {
   shared = await openSharedStore(storeOf('postgres'), log);
   store = shared.store;
   const { metrics } = apiInstruments;
-  link = new FleetLink({ store, metrics, log, withTimeout: timeouts.withTimeout });
+  link = new FleetLink({ store, metrics, ledger: noLedger, log, withTimeout: timeouts.withTimeout });
   await link.start(chats);
   relay = await openRelay(shared.another, { name: 'test', log });
 });
@@ -46,7 +47,7 @@ afterAll(async () => {
 });
 
 const written = writeContent({ turns: [{ role: 'user', content: 'Hi' }] });
-const job = { user: 'me', provider: 'openai', written } as const;
+const job = { user: 'me', provider: 'openai', written, origin: originOfTest() } as const;
 const ok: Outcome = { kind: 'ok', text: 'Hello', model: 'm', queueMs: 1, providerMs: 1 };
 const later = () => Date.now() + 10_000;
 const add = (jobId: string, own: Partial<NewJob> = {}) =>
@@ -211,7 +212,12 @@ describe('a link that has not reached its store yet', () => {
   let connected: Promise<boolean>;
   beforeEach(() => {
     const whenReady = (signal: AbortSignal) => once(signal, 'abort').then(() => false);
-    link = new FleetLink({ store: { ...store, whenReady }, metrics: apiInstruments.metrics, log });
+    link = new FleetLink({
+      store: { ...store, whenReady },
+      metrics: apiInstruments.metrics,
+      ledger: noLedger,
+      log,
+    });
     connected = link.start(chats);
     return () => link.close();
   });
@@ -256,7 +262,7 @@ describe('a link that has not reached its store yet', () => {
 
 describe('a link that is prepared', () => {
   it('-> counts as connected after that, and until it is closed', async () => {
-    const link = new FleetLink({ store, metrics: apiInstruments.metrics, log });
+    const link = new FleetLink({ store, metrics: apiInstruments.metrics, ledger: noLedger, log });
     const states: boolean[] = [];
     const isConnected = await link.start(chats, async ({ records }) => {
       await records.read('any');

@@ -62,7 +62,7 @@ describe('the OpenAPI document of the API', () => {
     for (const { path, method, operation } of operationsOf(describeFor({ BLOG_READS }))) {
       const blog = method === 'get' ? security : [{ bearer: [] }];
       if (path.startsWith('/admin/')) continue;
-      const openAi = path.startsWith('/v1/') ? [{ bearer: [] }, { basic: [] }] : blog;
+      const openAi = /^\/(v1\/|usage)/.test(path) ? [{ bearer: [] }, { basic: [] }] : blog;
       const expected = path.startsWith('/chat') ? [{ basic: [] }] : openAi;
       expect(operation.security, operation.operationId).toEqual(expected);
     }

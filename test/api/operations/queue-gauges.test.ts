@@ -10,6 +10,7 @@ import { type ApiInstruments, openInstruments } from '../../../shared/metrics/in
 import { apiMetrics } from '../../../shared/metrics/metrics.js';
 import type { QueueDepth } from '../../../shared/queue/queue-store.js';
 import { writeContent } from '../../support/attached.js';
+import { noLedger, originOfTest } from '../../support/entries.js';
 import { heartbeatOf } from '../../support/heartbeats.js';
 import { readMetrics } from '../../support/metrics.js';
 import { patience } from '../../support/patience.js';
@@ -119,7 +120,7 @@ describe.each(findStores())('observeQueues on $kind', (server) => {
   beforeAll(async () => {
     shared = await openSharedStore(server, log);
     const { metrics } = openInstruments(apiMetrics);
-    link = new FleetLink({ store: shared.store, metrics, log });
+    link = new FleetLink({ store: shared.store, metrics, ledger: noLedger, log });
     await link.start(new LiveChats());
   });
   afterAll(async () => {
@@ -130,7 +131,7 @@ describe.each(findStores())('observeQueues on $kind', (server) => {
   it('a store that falls silent -> says so instead of waiting, and is right again once it answers', async () => {
     observeQueues({ instruments, fleet: new FleetState({ store: shared.store, source: link }) });
     await link.add(randomUUID(), {
-      ...{ user: 'me', provider: 'openai' },
+      ...{ user: 'me', provider: 'openai', origin: originOfTest() },
       written: writeContent({ turns: [{ role: 'user', content: 'Hello' }] }),
       deadline: Date.now() + 60_000,
     });

@@ -21,6 +21,7 @@ const steps: readonly [start: string, steps: fc.Arbitrary<string>][] = [
     fc.tuple(fc.constantFrom('post', 'post', 'POST'), number).map(([name, n]) => `«${name} ${n}»`),
   ],
   [' /chat/', number.map((n) => `«chat ${n}»`)],
+  [' /admin/requests/', number.map((n) => `«chat ${n}»`)],
   [' /v1/models/', fc.constantFrom('openai%2Fsim-echo', 'vertexai/sim-echo')],
   [' /admin/pools/', fc.constantFrom(...providerIds)],
   [' /admin/tokens/', fc.constant('«token»')],
@@ -43,7 +44,7 @@ export function credentialsFor(method: string, path: string): Credentials {
     const right = ['Bearer «operator»', 'bearer   «operator»'];
     return { right, weak: ['Bearer «writer»', 'Bearer «chatter»', 'Bearer «reader»'] };
   }
-  if (path.startsWith('/v1')) {
+  if (/^\/(v1|usage)/.test(path)) {
     const right = ['Basic «user»', 'basic «user»', 'Bearer «chatter»', 'bearer  «chatter»'];
     return { right, weak: ['Bearer «reader»', 'Bearer «writer»', ...outdated] };
   }

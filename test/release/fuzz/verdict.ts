@@ -112,8 +112,8 @@ function judgeBody(
 
 function judgeOddity({ method, path }: DescribedOperation, sent: SentRequest, status: number): void {
   const isOpenAi = path.startsWith('/v1/');
-  const isAdmin = path.startsWith('/admin/');
-  const hasScopes = isOpenAi || isAdmin || (method !== 'GET' && !path.startsWith('/chat'));
+  const isScoped = /^\/(v1|admin|usage)/.test(path);
+  const hasScopes = isScoped || (method !== 'GET' && !path.startsWith('/chat'));
   // It may be a post's: their titles are random as well.
   const isSlug =
     path === '/blogs/{id}' &&
@@ -161,7 +161,7 @@ function verdictOnQuery(operation: DescribedOperation, target: string): Verdict 
   const isTwice = new Set(known.map(([name]) => name)).size < known.length;
   if (isTwice || known.some((pair) => !isAccepted(operation, pair))) return 'refused';
   const isUnsayable = known.some(
-    ([name, value = '']) => name === 'cursor' || isBlank(value) || value.includes('\0'),
+    ([name, value = '']) => ['cursor', 'from', 'to'].includes(name) || isBlank(value) || value.includes('\0'),
   );
   return isUnsayable ? 'either' : 'taken';
 }

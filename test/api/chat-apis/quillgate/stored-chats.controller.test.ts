@@ -56,6 +56,10 @@ it('a user who comes to too many streams asks for another -> nothing of the chat
   refusal = undefined;
 });
 
+it('an ended chat whose cost cannot be read -> is answered without it', async () => {
+  expect(await getChat(chat)).not.toHaveProperty('cost');
+});
+
 describe('a stored chat with parts', () => {
   const withParts: StoredChat = { ...chat, parts: true };
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { EndedChats } from '../../../../api/admin/history/ended-chats.js';
-import type { ProviderId } from '../../../../shared/contracts/contract.js';
-import type { RecentRequest, RequestAttempt, RequestCode } from '../../../../shared/contracts/history.js';
-import { createRecordingLog } from '../../../support/recording-log.js';
+import { type EndAttempt, EndedChats } from '../../../api/ledger/ended-chats.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
+import { createRecordingLog } from '../../support/recording-log.js';
 
 let nowMs: number;
 let closed: ProviderId[];
@@ -12,18 +11,17 @@ beforeEach(() => {
   chats = new EndedChats({ isOpen: (provider) => !closed.includes(provider), now: () => nowMs });
 });
 
-const attempt = (code: RequestAttempt['code'], own: Partial<RequestAttempt> = {}): RequestAttempt => ({
+const attempt = (code: string, own: Partial<EndAttempt> = {}): EndAttempt => ({
   ...{ provider: 'openai', model: 'm', code },
   ...own,
 });
-const record = (code: RequestCode, attempts: RequestAttempt[] = []) =>
-  chats.record({ provider: 'openai', model: 'm', code, attempts } satisfies Partial<RecentRequest>);
-const end = (code: RequestAttempt['code'], own: Partial<RequestAttempt> = {}) =>
-  record(code as RequestCode, [attempt(code, own)]);
+const record = (code: string, attempts: EndAttempt[] = []) =>
+  chats.record({ provider: 'openai', model: 'm', code, attempts });
+const end = (code: string, own: Partial<EndAttempt> = {}) => record(code, [attempt(code, own)]);
 
 describe('a chat that ended', () => {
   const refused = (status: number) => ({ providerError: { status } });
-  it.each<[RequestAttempt['code'], failed: number, own?: Partial<RequestAttempt>]>([
+  it.each<[string, failed: number, own?: Partial<EndAttempt>]>([
     ['ok', 0],
     ['content_blocked', 0],
     ['cancelled', 0],
@@ -44,7 +42,7 @@ describe('a chat that ended', () => {
     expect(chats.counts()).toEqual([{ provider: 'openai', ended: 1, failed, ...named }]);
   });
 
-  it.each<[RequestCode, counted: boolean]>([
+  it.each<[string, counted: boolean]>([
     ['overloaded', true],
     ['provider_unavailable', true],
     ['timeout', true],

@@ -1,13 +1,13 @@
-import type { ProviderId } from '../../../shared/contracts/contract.js';
-import type { RecentRequest, RequestAttempt } from '../../../shared/contracts/history.js';
-import { totalOf } from '../../../shared/fleet/chat-totals.js';
-import type { Heartbeats } from '../../../shared/fleet/heartbeats.js';
-import { topics } from '../../../shared/protocol/messages.js';
-import type { EndedChats as Counts } from '../../../shared/protocol/stored-chat.js';
-import { writtenVersion } from '../../../shared/protocol/version.js';
-import type { Relay } from '../../../shared/queue/relay.js';
-import type { Log } from '../../../shared/runtime/log.js';
-import { singleFlight } from '../../../shared/runtime/retry.js';
+import type { ProviderId } from '../../shared/contracts/contract.js';
+import { totalOf } from '../../shared/fleet/chat-totals.js';
+import type { Heartbeats } from '../../shared/fleet/heartbeats.js';
+import type { EndedAttempt } from '../../shared/protocol/attempts.js';
+import { topics } from '../../shared/protocol/messages.js';
+import type { EndedChats as Counts } from '../../shared/protocol/stored-chat.js';
+import { writtenVersion } from '../../shared/protocol/version.js';
+import type { Relay } from '../../shared/queue/relay.js';
+import type { Log } from '../../shared/runtime/log.js';
+import { singleFlight } from '../../shared/runtime/retry.js';
 
 interface EndedChatsDeps {
   /** False while operators pause or drain the provider: then its chats say nothing about it. */
@@ -21,7 +21,18 @@ interface Channel {
   heartbeats: Pick<Heartbeats, 'addChats'>;
 }
 
-type Attempt = Pick<RequestAttempt, 'provider' | 'model' | 'providerError'> & { readonly code: string };
+/** How an attempt at a chat ended. */
+export type EndAttempt = Pick<EndedAttempt, 'provider' | 'model' | 'providerError'> & {
+  readonly code: string;
+};
+
+/** A chat that has ended, and its attempts; none if it was refused. */
+interface EndedChat {
+  readonly provider: ProviderId;
+  readonly model: string | undefined;
+  readonly code: string;
+  readonly attempts: readonly EndAttempt[];
+}
 
 /** The chats at one provider that ended within ten seconds. */
 interface Slice extends Counts {
@@ -56,9 +67,8 @@ export class EndedChats {
   }
 
   /** A chat counts once at each provider that it was at, by its last attempt there. A refused one has no attempts. */
-  record({ attempts, ...refused }: Pick<RecentRequest, 'provider' | 'model' | 'code' | 'attempts'>): void {
-    const all: readonly Attempt[] =
-      attempts.length > 0 ? attempts : faults.has(refused.code) ? [refused] : [];
+  record({ attempts, ...refused }: EndedChat): void {
+    const all = attempts.length > 0 ? attempts : faults.has(refused.code) ? [refused] : [];
     for (const attempt of new Map(all.map((each) => [each.provider, each])).values()) {
       if (!this.#deps.isOpen(attempt.provider)) continue;
       const slice = this.#sliceOf(attempt.provider);
@@ -112,5 +122,5 @@ export class EndedChats {
 }
 
 /** Where the provider refuses the credentials, no caller has done anything wrong. */
-const isFault = ({ code, providerError }: Attempt): boolean =>
+const isFault = ({ code, providerError }: EndAttempt): boolean =>
   faults.has(code) || (code === 'provider_rejected' && [401, 403].includes(providerError?.status ?? 0));

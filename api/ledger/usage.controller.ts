@@ -1,0 +1,57 @@
+import {
+  Controller,
+  Get,
+  Middlewares,
+  Queries,
+  Request,
+  Response,
+  Route,
+  Security,
+  SuccessResponse,
+} from '@tsoa/runtime';
+import type { Database } from '../../db/database/client.js';
+import { daysOf, readUsage, type UsageKey } from '../../db/ledger/usage.js';
+import type { Problem } from '../../shared/contracts/contract.js';
+import type { Usage } from '../../shared/contracts/ledger.js';
+import type { AuthenticatedRequest } from '../access/caller.js';
+import { checkQuery } from '../http/query.js';
+import { sendCsv, type UsageQuery, usageQuery } from './ledger-query.js';
+
+/** The dependencies of the operations on usage. */
+export interface UsageControllerDeps {
+  database: Pick<Database, 'run'>;
+}
+
+@Route('admin/usage')
+@Security('admin')
+@Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
+export class UsageController extends Controller {
+  constructor(private readonly deps: UsageControllerDeps) {
+    super();
+  }
+
+  /**
+   * Sums of the calls of providers by UTC day, provider, model, user, access token, API or session, by two of them at
+   * once too. What is unknown or estimated, and what was lost, is beside the sums: they are at least so much. By
+   * session, the days are 31 at most, of the last `LEDGER_DAYS`.
+   *
+   * @summary Sum what was spent
+   */
+  @Get()
+  @Middlewares(checkQuery(usageQuery))
+  @SuccessResponse('200', 'The sums', ['application/json', 'text/csv'])
+  async getUsage(@Request() request: AuthenticatedRequest, @Queries() query: UsageQuery): Promise<Usage> {
+    const { by = 'day', format, ...filter } = query;
+    const usage = await readUsage(this.deps.database, {
+      ...filter,
+      ...daysOf(query),
+      by: [...new Set(by.split(',') as UsageKey[])],
+    });
+    if (format === 'csv')
+      sendCsv(
+        request,
+        usage.rows.map(({ tokens, cost, ...row }) => ({ ...row, ...tokens, cost })),
+      );
+    return usage;
+  }
+}
