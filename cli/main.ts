@@ -12,6 +12,8 @@ await runProgram(async (environment) => {
       'A chat gateway and blogging service with a durable queue between HTTP and the model providers.',
     )
     .version(release, '-V, --version', 'print the release')
+    // Otherwise a command with commands of its own would take their options.
+    .enablePositionalOptions()
     .addHelpText(
       'after',
       `
@@ -57,6 +59,7 @@ Programs:
     .option('--json', 'print JSON')
     .action(async (options) => (await import('./commands/audit.js')).printAudit(environment, options));
   addPoolCommands(quillgate, environment);
+  addUsageCommands(quillgate, environment);
   addPostCommands(quillgate, environment);
   await quillgate.parseAsync();
 });
@@ -105,6 +108,7 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
       '--owner <name>',
       'the user who owns it, and author of its posts (default: the first user, or blog)',
     )
+    .option('--name <name>', 'what uses it, for lists and sums')
     .option(
       '--scope <scope>',
       'what it allows, repeatable: blogs:write, blogs:read, chat (for OpenAI-compatible clients), admin (for operators) (default: blogs:write)',
@@ -115,7 +119,7 @@ function addTokenCommands(quillgate: Command, environment: Environment): void {
       'how long it is good: 30m, 12h, 90d, a day (2030-12-31), a time, never',
       '90d',
     )
-    .option('--json', 'print JSON: id, token, owner, scopes, createdAt, expiresAt')
+    .option('--json', 'print JSON: id, token, owner, name, scopes, createdAt, expiresAt')
     .action(async (options) => (await commands()).createToken(environment, options));
   tokens
     .command('list')
@@ -180,6 +184,34 @@ function addPoolCommands(quillgate: Command, environment: Environment): void {
     .command('reset <provider>')
     .description("reset all settings to the environment's values")
     .action(async (provider) => (await commands()).resetPool(environment, provider));
+}
+
+function addUsageCommands(quillgate: Command, environment: Environment): void {
+  const commands = () => import('./commands/usage.js');
+  const usage = quillgate
+    .command('usage')
+    .description('sum what was spent at the providers')
+    .option('--from <day>', 'first day, in UTC (default: 29 days before the last)')
+    .option('--to <day>', 'last day (default: today)')
+    .option('--by <keys>', 'one or two of day, provider, model, user, token, api, session', 'day')
+    .option('--user <user>', 'only of this user, by name or id')
+    .option('--token <token>', 'only of this access token, by name or id')
+    .option('--provider <provider>', 'only of this provider')
+    .option('--model <model>', 'only of this model')
+    .option('--api <api>', 'only of this API: chat or completions')
+    .option('--session <session>', 'only of this session, of 31 days at most')
+    .option('--csv', 'print CSV')
+    .option('--json', 'print JSON')
+    .action(async (options) => (await commands()).printUsage(environment, options));
+  usage
+    .command('reprice')
+    .description('fill the unknown costs by the prices of this release and of PRICES_FILE; known ones stay')
+    .requiredOption('--from <day>', 'first day, in UTC')
+    .action(async (options) => (await commands()).repriceUsage(environment, options));
+  usage
+    .command('forget <user>')
+    .description('replace a name and its id in all requests and sums by a digest; this cannot be undone')
+    .action(async (user) => (await commands()).forgetUsage(environment, user));
 }
 
 function addPostCommands(quillgate: Command, environment: Environment): void {

@@ -29,7 +29,7 @@ const headings: readonly (readonly [heading: string, label: RegExp])[] = [
   ['Stores', /^(DATABASE|REDIS)_/],
   ['Users and tokens', /^(ADMIN_|AUDIT_|CHAT_(USERNAME|PASSWORD|TOKEN)$|BLOG_TOKEN$)/],
   ['Blog', /^BLOG_/],
-  ['Chats', /^(MODEL_|CHAT_.*_M?S$)/],
+  ['Chats', /^(MODEL_|LEDGER_|PRICES_|CHAT_.*_M?S$)/],
   ['Limits of requests and users', /^(CHAT|MAX|IMAGE)_/],
   ['Workers', /^(WORKER|BREAKER|PROVIDER)_/],
   ['Traces', /^OTEL_/],
