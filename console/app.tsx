@@ -2,7 +2,7 @@ import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ConnectionBanner, ConnectionState } from './parts/connection.tsx';
 import { ErrorNotice } from './parts/field.tsx';
-import { formatTime, formatZone } from './parts/format.ts';
+import { formatTime } from './parts/format.ts';
 import { place, type ViewProps } from './router.ts';
 import { session } from './session/session.ts';
 import { signOut } from './session/sign-in.ts';
@@ -14,6 +14,7 @@ import { PostsView } from './views/posts.tsx';
 import { RequestsView } from './views/requests.tsx';
 import { SignInView } from './views/sign-in.tsx';
 import { TokensView } from './views/tokens.tsx';
+import { UsageView } from './views/usage.tsx';
 import { UsersView } from './views/users.tsx';
 
 /** The whole page: who is not signed in sees the form, and afterwards the view of the address. */
@@ -51,7 +52,7 @@ function Console() {
       <main id="main" tabIndex={-1} ref={main}>
         {route && <route.component key={route.view} args={args} query={query} />}
       </main>
-      <footer class="foot soft">All times are in {formatZone()}.</footer>
+      <footer class="foot soft">All times are in UTC.</footer>
     </>
   );
 }
@@ -121,6 +122,7 @@ interface Route {
 export const routes: readonly Route[] = [
   { view: 'pools', title: 'Pools', component: PoolsView },
   { view: 'requests', title: 'Requests', component: RequestsView },
+  { view: 'usage', title: 'Usage', component: UsageView },
   { view: 'playground', title: 'Playground', component: PlaygroundView },
   { view: 'posts', title: 'Posts', component: PostsView },
   { view: 'users', title: 'Users', component: UsersView },

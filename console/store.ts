@@ -24,25 +24,13 @@ const lookEveryMs = 250;
 /** A look later than this shows that the page was frozen or throttled; events since then are read only now. */
 const lateMs = 2000;
 
-type Listener = (data: unknown) => void;
-const listeners = new Map<string, Set<Listener>>();
-
-/** Calls back with the parsed data of each event of this name, such as `request`; the function given back ends it. */
-export function onEvent(name: string, listener: Listener): () => void {
-  const those = listeners.get(name) ?? new Set();
-  listeners.set(name, those.add(listener));
-  return () => void those.delete(listener);
-}
-
 /** Follows the stream until the function given back is called. */
 export function followFleet(): () => void {
   const stream = new FleetStream();
   return () => stream.close();
 }
 
-/** The value of `include` beside the fleet itself. */
-const address = '/admin/events?include=requests,samples';
-const events = ['snapshot', 'provider', 'queue', 'request', 'missed', 'sample', 'alive'];
+const events = ['snapshot', 'provider', 'queue', 'alive'];
 
 /** The event stream, opened again with growing pauses whenever it breaks or falls silent. */
 class FleetStream {
@@ -67,17 +55,15 @@ class FleetStream {
   }
 
   #open(): void {
-    const source = new EventSource(address);
+    const source = new EventSource('/admin/events');
     this.#source = source;
     this.#hasBegun = false;
     this.#heardAt = performance.now();
     for (const name of events)
       source.addEventListener(name, ({ data }: MessageEvent<string>) => {
         if (source !== this.#source) return;
-        const parsed: unknown = JSON.parse(data);
-        applyEvent(name, parsed);
+        applyEvent(name, JSON.parse(data));
         this.#recordNews();
-        for (const listener of listeners.get(name) ?? []) listener(parsed);
       });
     source.addEventListener('error', (event) => {
       if (source !== this.#source) return;

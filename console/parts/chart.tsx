@@ -1,12 +1,13 @@
 import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
-import { formatMinute } from './format.ts';
+import { formatTime } from './format.ts';
 
 /** A line of a chart; null where the value is unknown. */
 export interface ChartLine {
   readonly label: string;
   /** Name of a colour of the page, such as `--link`. */
   readonly color: string;
+  readonly isDashed?: boolean | undefined;
   readonly values: readonly (number | null)[];
 }
 
@@ -20,6 +21,7 @@ interface ChartProps {
 }
 
 const height = 170;
+const dash = [4, 4];
 /** Nothing is drawn here that has fractions. */
 const wholeSteps = [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) =>
   [1, 2, 5].map((step) => step * 10 ** power),
@@ -59,6 +61,20 @@ export function Chart({ times, lines, seconds, format }: ChartProps) {
   return <div class="plot" aria-hidden="true" ref={place} />;
 }
 
+/** A piece of a line, for the legend. */
+export function LineSample({ color, isDashed }: Omit<ChartLine, 'label' | 'values'>) {
+  return (
+    <svg class="line-sample" viewBox="0 0 24 8" aria-hidden="true">
+      <path
+        d="M0 4H24"
+        stroke={`var(${color})`}
+        stroke-width="2"
+        stroke-dasharray={isDashed ? dash.join(' ') : undefined}
+      />
+    </svg>
+  );
+}
+
 /** A canvas knows no variables of style sheets. */
 function optionsFor(
   place: HTMLElement,
@@ -77,47 +93,64 @@ function optionsFor(
       y: { range: (_, _min, max) => [0, Math.max(1, max * 1.1)] },
     },
     axes: [
-      { ...axis, values: (_, times) => times.map((time) => formatMinute(1000 * time)) },
+      { ...axis, values: (_, times) => times.map((time) => formatTime(1000 * time).slice(11, 16)) },
       { ...axis, size: 60, incrs: wholeSteps, values: (_, values) => values.map(format) },
     ],
-    series: [{}, ...lines.map(({ label, color: name }) => ({ label, stroke: color(name), width: 1.5 }))],
+    series: [
+      {},
+      ...lines.map(({ label, color: name, isDashed }) => ({
+        label,
+        stroke: color(name),
+        width: 1.5,
+        ...(isDashed && { dash }),
+      })),
+    ],
   };
 }
 
-/** A line of the last values, oldest first, with gaps where a value is null; nothing for screen readers. */
-export function Sparkline({ values, max }: { values: readonly (number | null)[]; max?: number }) {
-  const top = Math.max(1, max ?? 0, ...values.map((value) => value ?? 0));
-  const step = 100 / Math.max(1, values.length - 1);
-  const toX = (n: number) => (n * step).toFixed(1);
-  const toY = (value: number) => (23 - (value / top) * 22).toFixed(1);
+/** Parts of `of` beside each other, each a class and its size. A picture alone: its user says the same as text. */
+export function Bar({
+  parts,
+  of,
+}: {
+  parts: readonly (readonly [name: string, size: number])[];
+  of: number;
+}) {
+  const width = 100 / Math.max(1, of);
+  let at = 0;
   return (
-    <svg class="sparkline" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">
-      {runsOf(values).map(({ from, values: run }) => {
-        const points = run.map((value, n) => `${toX(from + n)},${toY(value)}`).join(' ');
-        return (
-          <g key={from}>
-            <polygon points={`${toX(from)},24 ${points} ${toX(from + run.length - 1)},24`} />
-            <polyline points={points} vector-effect="non-scaling-stroke" />
-          </g>
-        );
+    <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      {parts.map(([name, size]) => {
+        const x = at;
+        at += size * width;
+        return <rect key={name} class={name} x={x.toFixed(2)} width={(size * width).toFixed(2)} height="8" />;
       })}
     </svg>
   );
 }
 
-/** The values between the gaps. A single one is drawn from the place before it, so that it can be seen. */
-export function runsOf(values: readonly (number | null)[]) {
-  const runs: { from: number; values: number[] }[] = [];
-  for (const [n, value] of values.entries()) {
-    if (value === null) continue;
-    const last = runs.at(-1);
-    if (last && last.from + last.values.length === n) last.values.push(value);
-    else runs.push({ from: n, values: [value] });
-  }
-  return runs.map((run) => {
-    const [first] = run.values;
-    return run.values.length === 1 && first !== undefined
-      ? { from: run.from - 1, values: [first, first] }
-      : run;
-  });
+/** A line of the last values, oldest first, with gaps where a value is null; nothing for screen readers. */
+export function Sparkline({ values, max }: { values: readonly (number | null)[]; max: number }) {
+  const top = Math.max(1, max, ...values.map((value) => value ?? 0));
+  const step = 100 / Math.max(1, values.length - 1);
+  return (
+    <svg class="sparkline" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">
+      <path
+        d={linesOf(
+          values.map((value) => (value === null ? null : 23 - (22 * value) / top)),
+          step,
+        )}
+      />
+    </svg>
+  );
 }
+
+/** The path through the values, with gaps; its round ends show one that stands alone. */
+export const linesOf = (values: readonly (number | null)[], step: number): string =>
+  values
+    .map((value, n) => {
+      if (value === null) return '';
+      const command = (values[n - 1] ?? null) === null ? 'M' : 'L';
+      return `${command}${(n * step).toFixed(1)} ${value.toFixed(1)}h0`;
+    })
+    .join('');

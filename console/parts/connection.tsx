@@ -34,7 +34,7 @@ export function ConnectionBanner() {
 /** Says the time, not an age: an alert that changes each second would be read out each second. */
 function describeSilence(): string {
   if (newsAt.value === 0) return 'The server does not answer. Trying again…';
-  return `No news from the server since ${formatTime(new Date(newsAt.value).toISOString())}. What is shown may be out of date. Trying again…`;
+  return `No news from the server since ${formatTime(newsAt.value)}. What is shown may be out of date. Trying again…`;
 }
 
 /** The time, in milliseconds since 1970, once a second. */
@@ -48,11 +48,20 @@ export function startClock(): void {
 }
 
 /** `since` as an age that goes on. */
-export function Age({ since }: { since: string }) {
-  const ms = Math.max(0, Math.round((now.value - Date.parse(since)) / 1000) * 1000);
+export const Age = ({ since }: { since: string }) => (
+  <Seconds at={since} ms={now.value - Date.parse(since)} />
+);
+
+/** How long it is until then. */
+export const TimeLeft = ({ until }: { until: string }) => (
+  <Seconds at={until} ms={Date.parse(until) - now.value} />
+);
+
+function Seconds({ at, ms }: { at: string; ms: number }) {
+  const whole = Math.max(0, Math.round(ms / 1000) * 1000);
   return (
-    <time dateTime={since} title={formatTime(since)}>
-      {ms < 1000 ? '0 s' : formatDuration(ms)}
+    <time dateTime={at} title={`${formatTime(at)} UTC`}>
+      {whole === 0 ? '0 s' : formatDuration(whole)}
     </time>
   );
 }

@@ -1,6 +1,6 @@
-import type { InputHTMLAttributes, SelectHTMLAttributes } from 'preact';
-import { useEffect, useId, useState } from 'preact/hooks';
-import { ApiError, call } from '../api.ts';
+import type { ComponentChildren, InputHTMLAttributes, SelectHTMLAttributes } from 'preact';
+import { useId } from 'preact/hooks';
+import { ApiError } from '../api.ts';
 
 /** A line of text with its label; besides, it takes what an `<input>` takes. */
 export function TextField({ label, ...input }: { label: string } & InputHTMLAttributes) {
@@ -52,6 +52,9 @@ export function ErrorNotice({ error }: { error: unknown }) {
   return (
     <div class="notice bad" role="alert">
       <p>{error instanceof Error ? error.message : String(error)}</p>
+      {problem?.code === 'database_unavailable' && (
+        <p>Chats, the board of pools with its waiting jobs, and the logs go on without the database.</p>
+      )}
       {problem?.errors && (
         <ul>
           {problem.errors.map(({ pointer, detail }) => (
@@ -66,15 +69,19 @@ export function ErrorNotice({ error }: { error: unknown }) {
   );
 }
 
-/** The body of an answer that only adds to what is shown; undefined before it comes and if it fails. */
-export function useAnswer<T>(path: string): T | undefined {
-  const [answer, setAnswer] = useState<T>();
-  useEffect(() => {
-    const headers = { Accept: 'application/json' };
-    call<T>(path, { headers }).then(
-      ({ body }) => setAnswer(body),
-      () => undefined,
-    );
-  }, [path]);
-  return answer;
+/** Facts by their names; one without a value is left out. */
+export function Facts({ facts }: { facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {facts.map(
+        ([name, value]) =>
+          (value ?? '') !== '' && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
 }

@@ -1,4 +1,5 @@
 import type { ProviderError } from '../../shared/contracts/history.ts';
+import type { TokenCounts } from '../../shared/contracts/ledger.ts';
 
 const numbers = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const shares = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
@@ -18,23 +19,34 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(ms / 86_400_000)} d`;
 }
 
-/** A time of RFC 3339 as the browser's user writes it, with the date unless it is today. */
-export function formatTime(at: string, nowMs = Date.now()): string {
-  const time = new Date(at);
-  const isToday = time.toDateString() === new Date(nowMs).toDateString();
-  return isToday ? time.toLocaleTimeString() : time.toLocaleString();
+/** A time of RFC 3339, or in milliseconds since 1970, in UTC: `2026-12-01 14:03:22`. */
+export const formatTime = (at: string | number): string =>
+  new Date(at).toISOString().slice(0, 19).replace('T', ' ');
+
+/** Cents, or three digits of what is less: `$1,234.50`, `$0.0123`. */
+const dollars = new Intl.NumberFormat('en', {
+  style: 'currency',
+  currency: 'USD',
+  roundingPriority: 'morePrecision',
+  minimumSignificantDigits: 3,
+  maximumSignificantDigits: 3,
+});
+
+/** The known cost in dollars of so many calls, whose tokens may be estimated, beside runs that were lost. */
+interface Costs {
+  readonly cost: number | null;
+  readonly calls: number;
+  readonly estimated: number;
+  readonly lost: number;
+  /** Calls whose cost is unknown. */
+  readonly unpriced?: number;
 }
 
-/** Hour and minute of a time in milliseconds since the epoch, as the browser's user writes them. */
-export const formatMinute = (ms: number): string =>
-  new Date(ms).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
-
-/** The browser's time zone with its distance from UTC, such as `Europe/Berlin (GMT+01:00)`. */
-export function formatZone(nowMs = Date.now()): string {
-  const format = new Intl.DateTimeFormat('en', { timeZoneName: 'longOffset' });
-  const offset = format.formatToParts(nowMs).find(({ type }) => type === 'timeZoneName')?.value;
-  const { timeZone } = format.resolvedOptions();
-  return timeZone === 'UTC' || offset === undefined ? timeZone : `${timeZone} (${offset})`;
+/** The cost of calls, `unknown` where that is not known of any, and `at least` where it is not known of all. */
+export function formatCost({ cost, calls, estimated, lost, unpriced = 0 }: Costs): string {
+  if (calls + lost === 0) return '–';
+  if (cost === null) return 'unknown';
+  return `${estimated + lost + unpriced > 0 ? 'at least ' : ''}${dollars.format(cost)}`;
 }
 
 /** The texts between the commas, without spaces around and without empty ones. */
@@ -43,3 +55,20 @@ export const splitList = (text: string): string[] => text.split(',').flatMap((pa
 /** `HTTP 400 invalid_request_error` */
 export const describeProviderError = ({ status, type, place }: ProviderError): string =>
   [status && `HTTP ${status}`, type, place && `at ${place}`].filter(Boolean).join(' ');
+
+/** `1,200 in (1,000 cached), 30 out (12 thinking)`. */
+export function describeTokens({
+  input,
+  cached,
+  written,
+  writtenFor1h,
+  output,
+  thinking,
+}: TokenCounts): string {
+  const partsOf = (counts: Readonly<Record<string, number>>) => {
+    const some = Object.entries(counts).flatMap(([name, n]) => (n > 0 ? `${formatNumber(n)} ${name}` : []));
+    return some.length === 0 ? '' : ` (${some.join(', ')})`;
+  };
+  const read = partsOf({ cached, 'written to the cache': written, 'of it for an hour': writtenFor1h });
+  return `${formatNumber(input)} in${read}, ${formatNumber(output)} out${partsOf({ thinking })}`;
+}

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { call } from '../api.ts';
+import { poll } from './answer.ts';
 import { ErrorNotice } from './field.tsx';
 
 interface PagedTableProps<T> extends Omit<TableProps, 'children'> {
@@ -44,6 +45,8 @@ export function PagedTable<T extends { id: string }>(props: PagedTableProps<T>) 
 interface Page<T> {
   data: T[];
   next: string | null;
+  /** Since when the list counts, where it says so. */
+  since?: string | null;
 }
 
 /** The address of a page; `from` is the `next` of the one before. */
@@ -54,10 +57,12 @@ export class PagedList<T> {
   /** Undefined before the first page was read. */
   readonly rows = signal<readonly T[] | undefined>(undefined);
   readonly next = signal<string | null>(null);
+  readonly since = signal<string | null>(null);
   readonly error = signal<unknown>(undefined);
   readonly isLoading = signal(false);
   readonly #addressOf: AddressOf;
   #reading = new AbortController();
+  #isFirst = true;
 
   constructor(addressOf: AddressOf) {
     this.#addressOf = addressOf;
@@ -72,21 +77,31 @@ export class PagedList<T> {
     if (this.next.value !== null) await this.#read(this.next.value);
   }
 
+  /** Reads the first page again without a word, unless more of the list is shown or being read. */
+  async refresh(): Promise<void> {
+    if (this.#isFirst && !this.isLoading.value) await this.#read(undefined, false);
+  }
+
   close(): void {
     this.#reading.abort();
   }
 
-  async #read(from: string | undefined): Promise<void> {
+  async #read(from: string | undefined, isTold = true): Promise<void> {
     this.#reading.abort();
     this.#reading = new AbortController();
     const { signal } = this.#reading;
-    this.isLoading.value = true;
-    this.error.value = undefined;
+    if (isTold) {
+      this.isLoading.value = true;
+      this.error.value = undefined;
+    }
     try {
       const { body } = await call<Page<T>>(this.#addressOf(from), { signal });
       if (signal.aborted) return;
       this.rows.value = from === undefined ? body.data : [...(this.rows.value ?? []), ...body.data];
       this.next.value = body.next;
+      this.since.value = body.since ?? null;
+      this.error.value = undefined;
+      this.#isFirst = from === undefined;
     } catch (error) {
       if (!signal.aborted) this.error.value = error;
     } finally {
@@ -95,12 +110,21 @@ export class PagedList<T> {
   }
 }
 
-/** A list that is read when it is shown, and another one when one of `inputs` has changed. */
-export function usePagedList<T>(addressOf: AddressOf, inputs: readonly unknown[]): PagedList<T> {
+/**
+ * A list that is read when it is shown, and another one when one of `inputs` has changed; its first page is read again
+ * each `everyMs`, if that is given.
+ */
+export function usePagedList<T>(addressOf: AddressOf, inputs: readonly unknown[], everyMs = 0): PagedList<T> {
   const list = useMemo(() => new PagedList<T>(addressOf), inputs);
   useEffect(() => {
-    void list.load();
-    return () => list.close();
+    const stop = poll(everyMs, async (_signal, reads) => {
+      await (reads === 1 ? list.load() : list.refresh());
+      return everyMs === 0;
+    });
+    return () => {
+      stop();
+      list.close();
+    };
   }, [list]);
   return list;
 }
@@ -124,13 +148,14 @@ export function addressOf(path: string, parameters: Readonly<Record<string, stri
 
 interface TableProps {
   label: string;
+  class?: string;
   /** The title of each column, with its class if it has one. */
   titles: readonly (string | readonly [title: string, className: string])[];
   children: ComponentChildren;
 }
 
 /** A table that scrolls by itself. On a phone each row becomes a list of its cells with the titles of their columns. */
-export function Table({ label, titles, children }: TableProps) {
+export function Table({ label, class: name = '', titles, children }: TableProps) {
   const body = useRef<HTMLTableSectionElement>(null);
   const columns = titles.map((title) => (typeof title === 'string' ? ([title, ''] as const) : title));
   useLayoutEffect(() => {
@@ -139,7 +164,7 @@ export function Table({ label, titles, children }: TableProps) {
   });
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: What scrolls has to be within reach of the keyboard.
-    <section class="scroll" aria-label={label} tabIndex={0}>
+    <section class={`scroll ${name}`} aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>

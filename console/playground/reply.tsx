@@ -1,6 +1,7 @@
-import type { RecentRequests } from '../../shared/contracts/history.ts';
+import type { RequestDetails } from '../../shared/contracts/ledger.ts';
 import { ApiError } from '../api.ts';
-import { ErrorNotice, useAnswer } from '../parts/field.tsx';
+import { useAnswer } from '../parts/answer.ts';
+import { ErrorNotice, Facts } from '../parts/field.tsx';
 import { describeProviderError, formatDuration } from '../parts/format.ts';
 import { answerCalls, type ChatProgress } from './chat.ts';
 import { Calls } from './conversation.tsx';
@@ -38,48 +39,43 @@ export function Reply({ progress, onAnswer }: ReplyProps) {
       {state === 'failed' && error instanceof ApiError && error.problem?.requestId && (
         <FailureReason id={error.problem.requestId} />
       )}
-      <Facts progress={progress} />
+      <ReplyFacts progress={progress} />
     </section>
   );
 }
 
-/** The providers' own errors, which callers do not see. */
+/** The providers' own errors, which callers do not see; a request is in the ledger a second after its end. */
 function FailureReason({ id }: { id: string }) {
-  const answer = useAnswer<RecentRequests>(`/admin/requests?id=${encodeURIComponent(id)}`);
-  const reasons = (answer?.requests[0]?.attempts ?? []).flatMap(({ provider, providerError }) =>
-    providerError ? [`${provider} answered ${describeProviderError(providerError)}`] : [],
+  const { value } = useAnswer<RequestDetails>(
+    `/admin/requests/${id}`,
+    1000,
+    (details, reads) => details?.state === 'ended' || reads === 3,
   );
-  if (reasons.length === 0) return null;
+  if (value?.state !== 'ended') return null;
+  const reasons = (value?.attempts ?? []).flatMap(({ provider, error }) =>
+    error ? [`${provider} answered ${describeProviderError(error)}.`] : [],
+  );
   return (
     <p>
-      {reasons.join(', ')}. <a href={`#/requests?id=${id}`}>Show the request</a>
+      {reasons.join(' ')} <a href={`#/requests/${id}`}>Show the request</a>
     </p>
   );
 }
 
-function Facts({ progress: { firstTextMs, totalMs, completion } }: { progress: ChatProgress }) {
+function ReplyFacts({ progress: { firstTextMs, totalMs, completion } }: { progress: ChatProgress }) {
   const { usage, attempts = [] } = completion ?? {};
-  const facts: [name: string, value: string | undefined][] = [
-    ['First text after', firstTextMs === undefined ? undefined : formatDuration(firstTextMs)],
-    ['In all', totalMs === undefined ? undefined : formatDuration(totalMs)],
-    ['Provider', completion?.provider],
-    ['Model', completion?.model],
-    ['Ended with', completion?.finishReason || undefined],
-    ['Tokens read', usage?.inputTokens?.toString()],
-    ['Tokens written', usage?.outputTokens?.toString()],
-    ['Attempts', attempts.map(({ provider, code }) => `${provider}: ${code}`).join(', ') || undefined],
-  ];
   return (
-    <dl class="facts">
-      {facts.map(
-        ([name, value]) =>
-          value !== undefined && (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-      )}
-    </dl>
+    <Facts
+      facts={[
+        ['First text after', firstTextMs && formatDuration(firstTextMs)],
+        ['In all', totalMs && formatDuration(totalMs)],
+        ['Provider', completion?.provider],
+        ['Model', completion?.model],
+        ['Ended with', completion?.finishReason],
+        ['Tokens read', usage?.inputTokens],
+        ['Tokens written', usage?.outputTokens],
+        ['Attempts', attempts.map(({ provider, code }) => `${provider}: ${code}`).join(', ')],
+      ]}
+    />
   );
 }

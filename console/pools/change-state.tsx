@@ -11,7 +11,7 @@ export function ChangeState({ editor }: { editor: PoolSettingsEditor }) {
   const known = editor.known.value;
   return (
     <>
-      <Failed editor={editor} />
+      <FailedChange editor={editor} />
       <ErrorNotice error={known ? undefined : editor.loadError.value} />
       <p class="soft reach" role="status">
         {editor.isSaving.value ? 'Saving…' : known && <Reach known={known} />}
@@ -39,7 +39,8 @@ function Reach({ known }: { known: PoolSettings }) {
   );
 }
 
-function Failed({ editor }: { editor: PoolSettingsEditor }) {
+/** A change that was not made, with the choices. */
+export function FailedChange({ editor }: { editor: PoolSettingsEditor }) {
   const failed = editor.failed.value;
   const known = editor.known.value;
   if (failed === undefined || known === undefined) return null;

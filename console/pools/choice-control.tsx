@@ -21,7 +21,7 @@ export function ChoiceControl({ editor, name, note }: ChoiceProps) {
   const setting = editor.find(name);
   if (setting === undefined) return null;
   return (
-    <fieldset class="setting">
+    <fieldset class="field">
       <legend>{labelOf(name)}</legend>
       <div class="row">
         {Object.entries(choices[name]).map(([label, value]) => (

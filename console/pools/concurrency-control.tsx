@@ -1,5 +1,6 @@
 import { useId, useState } from 'preact/hooks';
 import type { ConcurrencySuggestion } from '../../shared/contracts/fleet-contract.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { labelOf } from './setting-fields.ts';
 import { SettingSource } from './setting-source.tsx';
 import type { PoolSettingsEditor } from './settings.ts';
@@ -27,7 +28,7 @@ export function ConcurrencyControl({ editor }: { editor: PoolSettingsEditor }) {
   const shown = Number.isNaN(value) ? '' : value;
   const common = { min: 1, value: shown, onInput, onChange: (event: never) => void onChange(event) };
   return (
-    <div class="setting">
+    <div class="field">
       <label for={id}>{labelOf('concurrency')}</label>
       <div class="row">
         <input
@@ -67,12 +68,15 @@ interface SuggestionProps {
 function Suggestion({ editor, suggestion }: SuggestionProps) {
   const { perWorker, arrivalsPerSecond, meanMs, jobs } = suggestion;
   return (
-    <p class="soft">
+    <div class="soft">
       Suggested: {perWorker}, for {arrivalsPerSecond.toFixed(1)} arrivals a second that take{' '}
       {(meanMs / 1000).toFixed(1)} s each ({jobs} jobs in five minutes).{' '}
-      <button type="button" class="plain" onClick={() => void editor.change({ concurrency: perWorker })}>
-        Set {perWorker}
-      </button>
-    </p>
+      <ConfirmButton
+        label={`Set ${perWorker}`}
+        of="jobs at once in each worker"
+        question={`Change the jobs at once in each worker to ${perWorker}?`}
+        onConfirm={() => editor.change({ concurrency: perWorker })}
+      />
+    </div>
   );
 }

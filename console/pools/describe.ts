@@ -77,19 +77,23 @@ export const describeFailed = ({ code = '', model }: Pick<FleetChats, 'code' | '
   describeReason(code) + (model === undefined ? '' : ` of ${model}`);
 
 /** The effect of a provider's intake on the chats that are there now. */
-export function describeIntake(intake: unknown, { inFlight, queue }: FleetProvider): string {
-  const { waiting } = queue ?? {};
+export function describeIntake(intake: unknown, pool: FleetProvider): string {
+  const { inFlight } = pool;
+  const waiting = pool.queue?.waiting;
   if (intake === 'paused') return `Paused: ${countOf(waiting, 'chat')} ${verb(waiting, 'wait')}. ${toResume}`;
   if (intake === 'draining') {
     const left = waiting === undefined ? undefined : waiting + inFlight;
     const finish = left === undefined ? 'the others finish' : `${formatNumber(left)} ${verb(left, 'finish')}`;
     return `Draining: new chats are refused, ${finish}. ${toResume}`;
   }
-  return [
-    'Drain: new chats are refused, the others finish.',
-    `Pause: ${countOf(waiting, 'waiting chat')} ${verb(waiting, 'stay')} queued;`,
-    `${countOf(inFlight, 'running call')} ${verb(inFlight, 'finish')}.`,
-  ].join(' ');
+  return `Drain: new chats are refused, the others finish. Pause: ${describePause(pool)}`;
+}
+
+/** The effect of a pause: `3 waiting chats stay queued; 1 running call finishes.` */
+export function describePause({ inFlight, queue }: FleetProvider): string {
+  const waiting = queue?.waiting;
+  const stay = `${countOf(waiting, 'waiting chat')} ${verb(waiting, 'stay')} queued`;
+  return `${stay}; ${countOf(inFlight, 'running call')} ${verb(inFlight, 'finish')}.`;
 }
 
 const toResume = 'Choose Open to resume.';

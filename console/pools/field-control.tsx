@@ -28,7 +28,7 @@ export function FieldControl({ editor, field }: { editor: PoolSettingsEditor; fi
     }
   };
   return (
-    <div class="setting">
+    <div class="field">
       <label for={id}>{field.label}</label>
       <input
         id={id}

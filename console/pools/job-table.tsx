@@ -1,24 +1,33 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ProviderId } from '../../shared/contracts/contract.ts';
 import type { PoolJob, PoolJobState } from '../../shared/contracts/fleet-contract.ts';
-import { call } from '../api.ts';
-import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { Age, TimeLeft } from '../parts/connection.tsx';
 import { SelectField } from '../parts/field.tsx';
-import { formatTime } from '../parts/format.ts';
-import { addressOf, type PagedList, PagedTable, usePagedList } from '../parts/paged-table.tsx';
+import { addressOf, PagedTable, usePagedList } from '../parts/paged-table.tsx';
+import { CancelButton } from './cancel-button.tsx';
 
 const states: readonly PoolJobState[] = ['active', 'waiting', 'delayed', 'failed', 'completed'];
+const rereadMs = 2000;
 
-/** The jobs of a provider's queue, as they were when they were read, page by page. */
-export function JobTable({ provider }: { provider: ProviderId }) {
-  const [state, setState] = useState<PoolJobState>('active');
+/** The jobs of a provider's queue, in the order in which they will run; `chosen` is the state that a link leads to. */
+export function JobTable({ provider, chosen }: { provider: ProviderId; chosen: string | null }) {
+  const [state, setState] = useState(states.find((one) => one === chosen) ?? 'active');
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // After the page, which shows its top when another view comes.
+    if (chosen !== null) requestAnimationFrame(() => place.current?.scrollIntoView());
+  }, []);
   const path = `/admin/pools/${provider}/jobs`;
   const list = usePagedList<PoolJob>(
     (offset) => addressOf(path, { state, offset, limit: '20' }),
     [path, state],
+    rereadMs,
   );
+  const onError = (error: unknown) => {
+    list.error.value = error;
+  };
   return (
-    <>
+    <div ref={place}>
       <p class="row">
         <SelectField
           label="State"
@@ -26,49 +35,47 @@ export function JobTable({ provider }: { provider: ProviderId }) {
           options={states.map((one) => [one, one])}
           onChange={({ currentTarget }) => setState(currentTarget.value as PoolJobState)}
         />
-        <button type="button" onClick={() => void list.load()}>
-          Read again
-        </button>
       </p>
       <PagedTable
         list={list}
         label="Table of jobs"
-        titles={['Id', 'State', 'Added', 'Started', 'Ended', ['Attempts', 'number'], 'Chat']}
+        titles={[
+          'Id',
+          'User',
+          'Model',
+          'API',
+          ...['Age', 'Time left', 'Place', 'Attempts'].map((title) => [title, 'number'] as const),
+          'Chat',
+        ]}
         row={(job) => (
           <tr key={job.id}>
             <td>
-              <code class="id">{job.id}</code>
+              <a title={job.id} href={`#/requests/${job.id.slice(0, 36)}`}>
+                {job.id.slice(0, 8) + job.id.slice(36)}
+              </a>
             </td>
-            <td>{job.state}</td>
-            {[job.addedAt, job.startedAt, job.endedAt].map((at, column) => (
-              <td key={column}>{at ? <time dateTime={at}>{formatTime(at)}</time> : '–'}</td>
-            ))}
+            <td>{job.user ?? '–'}</td>
+            <td>{job.model ?? '–'}</td>
+            <td>{job.api ?? '–'}</td>
+            <td class="number">
+              <Age since={job.addedAt} />
+            </td>
+            <td class="number">{job.deadline && !job.endedAt ? <TimeLeft until={job.deadline} /> : '–'}</td>
+            <td class="number">{job.place ?? '–'}</td>
             <td class="number">{job.attempts}</td>
-            <td>
+            <td class="row">
               {job.endedAt === null && (
-                <ConfirmButton
-                  label="Cancel chat"
-                  of={job.id}
-                  question="Cancel this chat? Its user gets no answer."
-                  onConfirm={() => cancel(job.id, list)}
-                />
+                <CancelButton id={job.id} onDone={() => void list.refresh()} onError={onError} />
+              )}
+              {job.endedAt === null && job.user && (
+                <a href={`#${addressOf('/users', { name: job.user })}`}>All of {job.user}: suspend</a>
               )}
             </td>
           </tr>
         )}
-        empty="The queue has no such job."
+        empty={`No job of this pool is ${state}.`}
         more="More jobs"
       />
-    </>
+    </div>
   );
-}
-
-/** The id of the chat is a UUID; the number of the attempt follows it from the second one on. */
-async function cancel(jobId: string, list: PagedList<PoolJob>): Promise<void> {
-  try {
-    await call(`/admin/chat/${jobId.slice(0, 36)}`, { method: 'DELETE' });
-    await list.load();
-  } catch (error) {
-    list.error.value = error;
-  }
 }

@@ -1,14 +1,13 @@
 import type { Sample } from '../../shared/contracts/history.ts';
-import { Chart, type ChartLine } from '../parts/chart.tsx';
+import { Chart, type ChartLine, LineSample } from '../parts/chart.tsx';
 import { ErrorNotice } from '../parts/field.tsx';
-import { useFollowed } from '../parts/followed.ts';
 import { formatDuration, formatNumber } from '../parts/format.ts';
-import { maxSamples, openSamples, summaryOf } from './samples.ts';
+import { summaryOf, useSamples } from './samples.ts';
 
 interface ChartFacts {
   readonly title: string;
   readonly format: (value: number) => string;
-  readonly lines: readonly (Pick<ChartLine, 'label' | 'color'> & {
+  readonly lines: readonly (Omit<ChartLine, 'values'> & {
     readonly of: (sample: Sample) => number | null | undefined;
   })[];
 }
@@ -33,10 +32,9 @@ const charts: readonly ChartFacts[] = [
   chartOfTimes('Wait in the queue', 'queueMs'),
   chartOfTimes('Time at the provider', 'providerMs'),
   {
-    title: 'Chats in five seconds',
+    title: 'Ended chats in five seconds',
     format: formatNumber,
     lines: [
-      { label: 'came', color: '--link', of: ({ arrivals }) => arrivals },
       { label: 'ended', color: '--good', of: ({ ended }) => ended },
       { label: 'failed', color: '--bad', of: ({ failed }) => failed },
     ],
@@ -49,21 +47,20 @@ function chartOfTimes(title: string, name: 'queueMs' | 'providerMs'): ChartFacts
     format: formatDuration,
     lines: [
       { label: 'p50', color: '--link', of: (sample) => sample[name]?.p50 },
-      { label: 'p95', color: '--warn', of: (sample) => sample[name]?.p95 },
+      { label: 'p95', color: '--warn', isDashed: true, of: (sample) => sample[name]?.p95 },
     ],
   };
 }
 
 /** Ten minutes of a provider: each chart beside what it says as text. */
 export function PoolCharts({ provider }: { provider: string }) {
-  const { known, error } = useFollowed(() => openSamples(provider), [provider]);
-  const samples = known.value?.samples.slice(-maxSamples) ?? [];
+  const { samples, error } = useSamples(provider);
   return (
     <section aria-labelledby="history">
       <h2 id="history">Last ten minutes</h2>
-      <ErrorNotice error={error.value} />
+      <ErrorNotice error={samples.length > 0 ? undefined : error} />
       {samples.length === 0 ? (
-        <p class="soft">No measurements yet. They are lost when the API restarts.</p>
+        <p class="soft">No measurements yet: the first comes within five seconds.</p>
       ) : (
         <div class="charts">
           {charts.map((facts) => (
@@ -85,9 +82,12 @@ function PoolChart({ facts, samples }: { facts: ChartFacts; samples: readonly Sa
     <figure>
       <figcaption>
         <h3>{title}</h3>
-        <ul class="soft">
-          {lines.map(({ label, values }) => (
-            <li key={label}>{describeLine(label, values, format)}</li>
+        <ul class="row soft legend">
+          {lines.map(({ label, color, isDashed, values }) => (
+            <li key={label}>
+              <LineSample color={color} isDashed={isDashed} />
+              <LineText label={label} values={values} format={format} />
+            </li>
           ))}
         </ul>
       </figcaption>
@@ -101,10 +101,18 @@ function PoolChart({ facts, samples }: { facts: ChartFacts; samples: readonly Sa
   );
 }
 
-/** `waiting: 3 now, 12 at most, 4.5 on average`. */
-function describeLine(label: string, values: readonly (number | null)[], format: (value: number) => string) {
+/** `p95 1.2 s, at most 4 s`; the chart itself shows the latter. */
+function LineText({
+  label,
+  values,
+  format,
+}: Pick<ChartLine, 'label' | 'values'> & Pick<ChartFacts, 'format'>) {
   const summary = summaryOf(values);
-  if (summary === undefined) return `${label}: not known`;
-  const last = summary.last === null ? 'none now' : `${format(summary.last)} now`;
-  return `${label}: ${last}, ${format(summary.max)} at most, ${format(summary.mean)} on average`;
+  if (summary === undefined) return <>{label} unknown</>;
+  return (
+    <>
+      {label} {summary.last === null ? '–' : format(summary.last)}
+      <span class="hidden">, at most {format(summary.max)}</span>
+    </>
+  );
 }

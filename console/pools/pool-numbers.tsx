@@ -1,76 +1,70 @@
 import type { FleetProvider } from '../../shared/contracts/fleet-contract.ts';
-import { Sparkline } from '../parts/chart.tsx';
+import { Bar } from '../parts/chart.tsx';
 import { Age } from '../parts/connection.tsx';
-import { useFollowed } from '../parts/followed.ts';
+import { Facts } from '../parts/field.tsx';
 import { formatDuration, formatNumber, formatShare } from '../parts/format.ts';
 import { p95Of } from './describe.ts';
-import { loadOf, openSamples } from './samples.ts';
 import type { PoolSettingsEditor } from './settings.ts';
 
-/** The load of a provider as numbers, with a line beside each. */
-export function PoolNumbers({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
-  const { known } = useFollowed(() => openSamples(pool.provider), [pool.provider]);
-  const p95Ms = p95Of(pool.workers);
-  const numbers = [
-    ['Waiting', <Waiting key="waiting" pool={pool} />],
-    ['Failed chats, five minutes', <Failed key="failed" pool={pool} />],
-    ['p95, last minute', p95Ms === undefined ? '–' : formatDuration(p95Ms)],
-  ] as const;
+interface LoadProps {
+  pool: FleetProvider;
+  editor: PoolSettingsEditor;
+}
+
+/** The load of a provider as numbers. */
+export function PoolNumbers({ pool, editor }: LoadProps) {
   return (
-    <dl class="numbers">
-      <div class="wide">
-        <dt>In flight</dt>
-        <dd>
-          <strong>{formatNumber(pool.inFlight)}</strong> of <BoundedConcurrency pool={pool} editor={editor} />
-          <Sparkline values={loadOf(known.value?.samples ?? [])} max={pool.concurrency} />
-        </dd>
-      </div>
-      {numbers.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <Facts
+      facts={[
+        ['In flight', <Load pool={pool} editor={editor} />],
+        ['Waiting', <Waiting pool={pool} />],
+        ['Failed chats, five minutes', <Failed pool={pool} />],
+        ['p95, last minute', formatP95(pool)],
+      ]}
+    />
   );
 }
 
-/** The jobs at once of all workers, or the operators' bound where that is lower. */
-function BoundedConcurrency({ pool, editor }: { pool: FleetProvider; editor: PoolSettingsEditor }) {
-  const global = editor.known.value?.concurrency.global;
-  const isGlobal = global !== undefined && global < pool.concurrency;
+/** The jobs that run, of the jobs at once of all workers, or of the operators' bound where that is lower. */
+export function Load({ pool: { inFlight, concurrency }, editor }: LoadProps) {
+  const { global = concurrency } = editor.known.value?.concurrency ?? {};
+  const bound = Math.min(global, concurrency);
+  const why = global < concurrency ? `bound over all; workers allow ${concurrency}` : 'over all workers';
   return (
-    <>
-      {formatNumber(isGlobal ? global : pool.concurrency)}{' '}
-      <span class="soft">
-        {isGlobal ? `bound over all; workers allow ${pool.concurrency}` : 'over all workers'}
-      </span>
-    </>
+    <span class="load" title={why}>
+      <Bar parts={[['called', inFlight]]} of={bound} />
+      {formatNumber(inFlight)} of {formatNumber(bound)}
+    </span>
   );
 }
 
-function Waiting({ pool: { queue } }: { pool: FleetProvider }) {
+export function Waiting({ pool: { queue } }: { pool: FleetProvider }) {
   if (queue === undefined) return <>unknown</>;
   return (
     <>
-      <strong>{formatNumber(queue.waiting)}</strong>
+      {formatNumber(queue.waiting)}
       {queue.oldestSince && (
-        <span class="soft">
-          {' '}
-          oldest <Age since={queue.oldestSince} />
-        </span>
+        <>
+          , oldest <Age since={queue.oldestSince} />
+        </>
       )}
     </>
   );
 }
 
-function Failed({ pool: { chats } }: { pool: FleetProvider }) {
+/** The share of failed chats, larger than what is beside it. */
+export function Failed({ pool: { chats } }: { pool: FleetProvider }) {
   if (chats === undefined) return <>–</>;
   const share = chats.failed / chats.ended;
   return (
     <>
-      <span class={share > 0.1 ? 'bad' : share > 0.01 ? 'warn' : ''}>{formatShare(share)}</span>
+      <strong class={share > 0.1 ? 'bad' : share > 0.01 ? 'warn' : ''}>{formatShare(share)}</strong>
       <span class="soft"> of {formatNumber(chats.ended)}</span>
     </>
   );
+}
+
+export function formatP95({ workers }: FleetProvider): string {
+  const p95Ms = p95Of(workers);
+  return p95Ms === undefined ? '–' : formatDuration(p95Ms);
 }

@@ -3,15 +3,20 @@ import { Age } from '../parts/connection.tsx';
 import { formatTime } from '../parts/format.ts';
 import { describeBreaker, describeFailed, toneOfBreaker } from './describe.ts';
 
-/** Callers may name any model, and each can have a breaker. */
-const maxLines = 5;
+interface TroublesProps {
+  pool: FleetProvider;
+  /** For the board: one breaker, and no chats. */
+  isShort?: boolean;
+}
 
 /** The troubles of a provider: silent workers, open breakers, holds, users that are refused, and failed chats. */
-export function PoolTroubles({ pool: { workers, chats } }: { pool: FleetProvider }) {
+export function PoolTroubles({ pool: { workers, chats }, isShort = false }: TroublesProps) {
+  const failed = isShort ? 0 : (chats?.failed ?? 0);
+  const maxLines = isShort ? 1 : 5;
   const breakers = openBreakersOf(workers);
   const live = workers.filter(({ state }) => state !== 'silent');
   const silent = workers.length - live.length;
-  if (breakers.length === 0 && !chats?.failed && silent === 0) return null;
+  if (breakers.length === 0 && failed === 0 && silent === 0) return null;
   return (
     <ul class="troubles">
       {silent > 0 && (
@@ -23,15 +28,16 @@ export function PoolTroubles({ pool: { workers, chats } }: { pool: FleetProvider
         <li key={`${target} ${text}`}>
           <span class={tone}>{text}</span> for {target}{' '}
           <span class="soft">
-            at {count} of {live.length} workers
-            {nextProbeAt && `, next probe ${formatTime(nextProbeAt)}`}
+            {isShort && breakers.length > 1 && `and ${breakers.length - 1} more`}
+            {!isShort && `at ${count} of ${live.length} workers`}
+            {!isShort && nextProbeAt && `, next probe ${formatTime(nextProbeAt)}`}
             {idleSince && ', no call for '}
             {idleSince && <Age since={idleSince} />}
           </span>
         </li>
       ))}
-      {breakers.length > maxLines && <li class="soft">and {breakers.length - maxLines} more</li>}
-      {chats !== undefined && chats.failed > 0 && (
+      {!isShort && breakers.length > maxLines && <li class="soft">and {breakers.length - maxLines} more</li>}
+      {chats && failed > 0 && (
         <li>
           <span class="bad">{describeFailed(chats)}</span>{' '}
           <span class="soft">

@@ -138,7 +138,7 @@ function toOverrides(base: PoolSettings, change: SettingsChange): object {
 const editors = new Map<ProviderId, PoolSettingsEditor>();
 
 /** The one of each provider, so that a change that failed outlives the view. */
-function editorOf(provider: ProviderId): PoolSettingsEditor {
+export function editorOf(provider: ProviderId): PoolSettingsEditor {
   const editor = editors.get(provider) ?? new PoolSettingsEditor(provider);
   editors.set(provider, editor);
   return editor;

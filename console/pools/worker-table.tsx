@@ -1,6 +1,6 @@
 import type { FleetWorker } from '../../shared/contracts/fleet-contract.ts';
 import { Age } from '../parts/connection.tsx';
-import { formatDuration, formatShare } from '../parts/format.ts';
+import { formatDuration, formatShare, formatTime } from '../parts/format.ts';
 import { Table } from '../parts/paged-table.tsx';
 import { describeBreaker, describeWorker, toneOfBreaker } from './describe.ts';
 import { Badge } from './pool-badge.tsx';
@@ -78,9 +78,7 @@ function Row({ worker }: { worker: FleetWorker }) {
             <span class={toneOfBreaker(breaker)} title={breaker.user}>
               {describeBreaker(breaker)}
             </span>
-            {breaker.nextProbeAt && (
-              <div class="soft">next probe {new Date(breaker.nextProbeAt).toLocaleTimeString()}</div>
-            )}
+            {breaker.nextProbeAt && <div class="soft">next probe {formatTime(breaker.nextProbeAt)}</div>}
             {breaker.state === 'half-open' && breaker.since && (
               <div class="soft">
                 no call for <Age since={breaker.since} />

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Post, PostStatus } from '../../shared/contracts/contract.ts';
-import { ErrorNotice, SelectField } from '../parts/field.tsx';
+import { ErrorNotice, SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { addressOf, PagedList } from '../parts/paged-table.tsx';
 
@@ -54,26 +54,25 @@ export function PostList({ filter, unsaved }: { filter: PostListFilter; unsaved:
 /** Typed text counts when the typing pauses, and at once when a status is chosen. */
 function Filters({ filter }: { filter: PostListFilter }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const search = useRef<HTMLInputElement>(null);
+  const search = useRef(filter.search);
   const show = (status: PostListFilter['status']) => {
     clearTimeout(timer.current);
-    location.replace(fragmentOf({ search: search.current?.value.trim() ?? '', status }));
+    location.replace(fragmentOf({ search: search.current.trim(), status }));
   };
-  const onInput = () => {
+  const onInput = (text: string) => {
+    search.current = text;
     clearTimeout(timer.current);
     timer.current = setTimeout(() => show(filter.status), typingMs);
   };
   useEffect(() => () => clearTimeout(timer.current), []);
   return (
     <search class="row">
-      <label for="post-search">Search titles and texts</label>
-      <input
-        id="post-search"
-        ref={search}
+      <TextField
+        label="Search titles and texts"
         type="search"
         defaultValue={filter.search}
         maxLength={500}
-        onInput={onInput}
+        onInput={({ currentTarget }) => onInput(currentTarget.value)}
       />
       <SelectField
         label="Show"

@@ -1,114 +1,75 @@
-import type { Target } from '../../shared/contracts/contract.ts';
-import type { RecentRequest, RequestCode } from '../../shared/contracts/history.ts';
-import { CopyButton } from '../parts/confirm-button.tsx';
-import { describeProviderError, formatNumber, formatTime } from '../parts/format.ts';
-import { Table } from '../parts/paged-table.tsx';
-import { nameOf } from '../pools/describe.ts';
-import { Timeline } from './timeline.tsx';
+import type { LedgerRequest, RequestCode } from '../../shared/contracts/ledger.ts';
+import {
+  describeProviderError,
+  formatCost,
+  formatDuration,
+  formatNumber,
+  formatTime,
+} from '../parts/format.ts';
+import { nameOf, type Tone } from '../pools/describe.ts';
 
-const isAnswered = (code: RequestCode): boolean => code === 'ok' || code === 'truncated';
-const toneOf = (code: RequestCode): string => {
-  if (isAnswered(code)) return 'good';
-  return code === 'cancelled' || code === 'blocked' ? 'warn' : 'bad';
-};
+/** The columns of requests. */
+export const requestTitles = [
+  'Ended, UTC',
+  'Id',
+  ['User', 'user'],
+  ['Asked → answered', 'targets'],
+  ['Result', 'result'],
+  ...['Waited', 'Called', 'Total', 'Tokens in / out', 'Cost'].map((title) => [title, 'number'] as const),
+] as const;
 
-/** Chats, one a row. */
-export function RequestTable({ requests }: { requests: readonly RecentRequest[] }) {
-  const longestMs = Math.max(1, ...requests.map(({ endedMs }) => endedMs));
-  return (
-    <Table
-      label="Table of requests"
-      titles={[
-        'Received',
-        'User',
-        'Provider and model',
-        'Result',
-        'Times after receipt',
-        ['Tokens', 'number'],
-      ]}
-    >
-      {requests.map((request) => (
-        <Row key={request.id} request={request} longestMs={longestMs} />
-      ))}
-    </Table>
-  );
-}
-
-function Row({ request, longestMs }: { request: RecentRequest; longestMs: number }) {
-  const { id, user, streamed, receivedAt, code, attempts } = request;
-  const { asked, answered } = targetsOf(request);
+/** A request that has ended, in one line. */
+export function RequestRow({ request }: { request: LedgerRequest }) {
+  const { id, endedAt, user, result, error, waitedMs, calledMs, totalMs, tokens, calls } = request;
+  const targets = describeTargets(request);
   return (
     <tr>
-      <td>
-        <time dateTime={receivedAt}>{formatTime(receivedAt)}</time>
-        <br />
-        <code class="id">{id}</code> <CopyButton text={id} label="Copy id" />
+      <td class="ended">
+        <time dateTime={endedAt}>{formatTime(endedAt)}</time>
       </td>
-      <td>{user}</td>
-      <td>
-        <TargetName {...asked} />
-        {streamed && <span class="soft"> streamed</span>}
-        {answered && (
-          <div>
-            <span aria-hidden="true">→</span> <span class="soft">answered by</span>{' '}
-            <TargetName {...answered} />
-          </div>
-        )}
+      <td class="id">
+        <a href={`#/requests/${id}`} title={id}>
+          {id.slice(0, 8)}
+        </a>
       </td>
-      <td>
-        <span class={toneOf(code)}>{code}</span>
-        {(attempts.length > 1 || attempts[0]?.providerError) && (
-          <ol class="attempts">
-            {attempts.map((attempt, n) => (
-              <li key={`${n} ${attempt.provider}`}>
-                {nameOf(attempt.provider)}{' '}
-                <span class="soft">
-                  {attempt.code}
-                  {attempt.providerError && ` (${describeProviderError(attempt.providerError)})`}
-                </span>
-              </li>
-            ))}
-          </ol>
-        )}
+      <td class="user cut" title={user}>
+        {user}
       </td>
-      <td>
-        <Timeline request={request} longestMs={longestMs} />
+      <td class="targets cut" title={targets}>
+        {targets}
       </td>
-      <td class="number">
-        <Tokens request={request} />
+      <td class="result cut" title={error ? describeProviderError(error) : undefined}>
+        <span class={toneOf(result)}>{result}</span>
+        {error && <span class="soft"> {[error.status, error.type].filter(Boolean).join(' ')}</span>}
       </td>
+      <td class="number waited">{waitedMs === null ? '–' : formatDuration(waitedMs)}</td>
+      <td class="number called">{calledMs === null ? '–' : formatDuration(calledMs)}</td>
+      <td class="number total">{formatDuration(totalMs)}</td>
+      <td class="number tokens">
+        {calls === 0 ? '–' : `${formatNumber(tokens.input)} / ${formatNumber(tokens.output)}`}
+      </td>
+      <td class="number cost">{formatCost(request).replace('at least', '≥')}</td>
     </tr>
   );
 }
 
-function TargetName({ provider, model }: Target) {
-  return (
-    <>
-      {nameOf(provider)} <span class="soft model">{model}</span>
-    </>
-  );
+/** The colour of a result. */
+export function toneOf(result: RequestCode | string): Tone {
+  if (result === 'ok' || result === 'truncated') return 'good';
+  return result === 'cancelled' || result === 'blocked' ? 'warn' : 'bad';
 }
 
-/** The target that was asked and, if a fallback answered, the one that answered. */
-export function targetsOf({ provider, model, code, attempts }: RecentRequest): {
-  asked: Target;
-  answered?: Target;
-} {
-  const [first, last] = [attempts[0], attempts.at(-1)];
-  if (attempts.length < 2 || first === undefined || last === undefined) return { asked: { provider, model } };
-  return {
-    asked: { provider, model: first.model },
-    ...(isAnswered(code) && { answered: { provider: last.provider, model: last.model ?? model } }),
-  };
+interface Targets {
+  readonly provider: string;
+  readonly model: string | null;
+  readonly answeredProvider: string | null;
+  readonly answeredModel: string | null;
 }
 
-function Tokens({ request: { inputTokens, outputTokens } }: { request: RecentRequest }) {
-  if (inputTokens === undefined || outputTokens === undefined) return <>–</>;
-  return (
-    <>
-      {formatNumber(inputTokens)} in
-      <br />
-      {formatNumber(outputTokens)} out
-    </>
-  );
+/** `OpenAI gpt-5 → Anthropic claude`; the answering one is left out where it is the asked one. */
+export function describeTargets({ provider, model, answeredProvider, answeredModel }: Targets): string {
+  const asked = [nameOf(provider), model].filter(Boolean).join(' ');
+  const isOther = answeredProvider !== null && answeredProvider !== provider;
+  const answered = [isOther && nameOf(answeredProvider), answeredModel !== model && answeredModel];
+  return [asked, answered.filter(Boolean).join(' ')].filter(Boolean).join(' → ');
 }

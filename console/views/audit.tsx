@@ -14,6 +14,7 @@ const actions: Readonly<Record<AuditAction, string>> = {
   'tokens.create': 'made a token',
   'tokens.revoke': 'revoked a token',
   'chats.cancel': 'cancelled a chat',
+  'usage.forget': 'forgot whose usage it was',
 };
 
 /** Who has done what, newest first; the filter is in the address, `#/audit?actor=ann`. */

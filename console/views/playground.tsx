@@ -1,6 +1,7 @@
 import { useEffect, useId, useMemo, useState } from 'preact/hooks';
+import { useAnswer } from '../parts/answer.ts';
 import { CopyButton } from '../parts/confirm-button.tsx';
-import { Options, useAnswer } from '../parts/field.tsx';
+import { SelectField, TextField } from '../parts/field.tsx';
 import { PlaygroundChat } from '../playground/chat.ts';
 import { Conversation, ToolForm } from '../playground/conversation.tsx';
 import { Reply } from '../playground/reply.tsx';
@@ -106,34 +107,25 @@ function Target({ request, onChange }: TargetProps) {
   const models = [...new Set([...named, ...simulated])].filter((model) => !model.includes('*'));
   return (
     <div class="settings">
-      <div class="setting">
-        <label for={`${id}-provider`}>Provider</label>
-        <select
-          id={`${id}-provider`}
-          value={request.provider}
-          onChange={({ currentTarget }) => onChange({ provider: currentTarget.value })}
-        >
-          <Options
-            of={providers.map(({ provider, kind }) => [
-              provider,
-              nameOf(provider) + (kind === 'simulated' ? ' (simulated)' : ''),
-            ])}
-          />
-        </select>
-      </div>
+      <SelectField
+        label="Provider"
+        value={request.provider}
+        options={providers.map(({ provider, kind }) => [
+          provider,
+          nameOf(provider) + (kind === 'simulated' ? ' (simulated)' : ''),
+        ])}
+        onChange={({ currentTarget }) => onChange({ provider: currentTarget.value })}
+      />
       {fields.map(([name, label, hint]) => (
-        <div key={name} class="setting">
-          <label for={`${id}-${name}`}>{label}</label>
-          <input
-            id={`${id}-${name}`}
-            value={request[name]}
-            placeholder={hint}
-            list={name === 'model' ? `${id}-models` : undefined}
-            required={name === 'model' && usesTools(request)}
-            spellcheck={false}
-            onInput={({ currentTarget }) => onChange({ [name]: currentTarget.value })}
-          />
-        </div>
+        <TextField
+          key={name}
+          label={label}
+          value={request[name]}
+          placeholder={hint}
+          list={name === 'model' ? `${id}-models` : undefined}
+          required={name === 'model' && usesTools(request)}
+          onInput={({ currentTarget }) => onChange({ [name]: currentTarget.value })}
+        />
       ))}
       <datalist id={`${id}-models`}>
         {models.map((model) => (
@@ -166,7 +158,7 @@ const fields = [
 
 /** The same request for programs. It does not contain credentials. */
 function Snippets({ request }: { request: PlaygroundRequest }) {
-  const path = useAnswer<{ links: { chat: string } }>('/')?.links.chat ?? '/chat';
+  const path = useAnswer<{ links: { chat: string } }>('/').value?.links.chat ?? '/chat';
   const snippets = [
     ['curl', toCurl(request, `${location.origin}${path}`)],
     ['OpenAI for Python', toOpenAi(request, location.origin)],

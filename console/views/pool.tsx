@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import type { FleetProvider } from '../../shared/contracts/fleet-contract.ts';
 import { ChangeState } from '../pools/change-state.tsx';
 import { ChoiceControl } from '../pools/choice-control.tsx';
@@ -14,9 +15,12 @@ import { type PoolSettingsEditor, useSettings } from '../pools/settings.ts';
 import { WorkerTable } from '../pools/worker-table.tsx';
 import { isStale } from '../store.ts';
 
-/** Everything about one provider: numbers, all settings, all workers. */
-export function PoolView({ pool }: { pool: FleetProvider }) {
+/** Everything about one provider: numbers, charts, jobs, workers, and last its settings. */
+export function PoolView({ pool, query }: { pool: FleetProvider; query: URLSearchParams }) {
   const editor = useSettings(pool);
+  const chosen = query.get('jobs');
+  // A change that failed outlives the view.
+  const [isOpen] = useState(() => editor.failed.peek() !== undefined);
   return (
     <>
       <p class="soft">
@@ -30,8 +34,19 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
         <PoolTroubles pool={pool} />
         <PoolNumbers pool={pool} editor={editor} />
       </div>
-      <section aria-labelledby="settings">
-        <h2 id="settings">Settings</h2>
+      <PoolCharts provider={pool.provider} />
+      <section aria-labelledby="jobs">
+        <h2 id="jobs">Jobs</h2>
+        <JobTable key={chosen} provider={pool.provider} chosen={chosen} />
+      </section>
+      <section aria-labelledby="workers">
+        <h2 id="workers">Workers</h2>
+        <WorkerTable workers={pool.workers} />
+      </section>
+      <details open={isOpen}>
+        <summary>
+          <h2>Settings</h2>
+        </summary>
         <p class="soft">
           Each change applies to every worker at once, without a restart; running calls continue.
         </p>
@@ -45,16 +60,7 @@ export function PoolView({ pool }: { pool: FleetProvider }) {
           ))}
         </div>
         <ResetAll editor={editor} />
-      </section>
-      <PoolCharts provider={pool.provider} />
-      <section aria-labelledby="workers">
-        <h2 id="workers">Workers</h2>
-        <WorkerTable workers={pool.workers} />
-      </section>
-      <section aria-labelledby="jobs">
-        <h2 id="jobs">Jobs</h2>
-        <JobTable provider={pool.provider} />
-      </section>
+      </details>
     </>
   );
 }

@@ -37,7 +37,7 @@ export function TokensView() {
       <PagedTable
         list={list}
         label="Access tokens"
-        titles={['User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions']}
+        titles={['Name', 'User', 'Scopes', 'Created', 'Expires', 'Last used', 'Actions']}
         row={(token) => (
           <TokenRow
             key={token.id}
@@ -59,6 +59,7 @@ async function create(json: TokenInput): Promise<Told> {
 
 function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void> }) {
   const [owner, setOwner] = useState(session.value?.user.name ?? '');
+  const [name, setName] = useState('');
   const [chosen, setChosen] = useState<readonly Scope[]>(['chat']);
   const [expiresInDays, setExpires] = useState<number | null>(90);
   const toggle = (scope: Scope) =>
@@ -68,7 +69,12 @@ function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void>
       class="stacked"
       onSubmit={(event) => {
         event.preventDefault();
-        void onCreate({ owner, scopes: [...chosen], expiresInDays });
+        void onCreate({
+          ...(name.trim() && { name: name.trim() }),
+          owner,
+          scopes: [...chosen],
+          expiresInDays,
+        });
       }}
     >
       <div class="row">
@@ -79,6 +85,14 @@ function NewTokenForm({ onCreate }: { onCreate(input: TokenInput): Promise<void>
           maxLength={128}
           autocomplete="off"
           onInput={({ currentTarget }) => setOwner(currentTarget.value)}
+        />
+        <TextField
+          label="Name"
+          value={name}
+          placeholder="what it is for"
+          maxLength={64}
+          autocomplete="off"
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
         />
         <SelectField
           label="Expires after"
@@ -113,6 +127,7 @@ function TokenRow({ token, onRevoke }: { token: TokenInfo; onRevoke(): Promise<v
   const names = token.scopes.join(', ');
   return (
     <tr class={revokedAt !== null || isExpired ? 'soft' : ''}>
+      <td>{token.name ?? <span class="soft">none</span>}</td>
       <td>
         <a href={`#/audit?${new URLSearchParams({ target: owner })}`}>{owner}</a>
       </td>

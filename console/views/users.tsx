@@ -6,11 +6,14 @@ import { ConfirmButton, CopyButton } from '../parts/confirm-button.tsx';
 import { ErrorNotice, SelectField, TextField } from '../parts/field.tsx';
 import { formatTime } from '../parts/format.ts';
 import { addressOf, PagedTable, usePagedList } from '../parts/paged-table.tsx';
+import type { ViewProps } from '../router.ts';
 import { session } from '../session/session.ts';
 
-/** The users of the database: added, given new secrets, removed. */
-export function UsersView() {
-  const list = usePagedList<UserInfo>((after) => addressOf('/admin/users', { after }), []);
+/** The users of the database: added, given new secrets, removed; at `#/users?name=ann` from that one on. */
+export function UsersView({ query }: ViewProps) {
+  // The API continues after a name, which need not be that of a user.
+  const before = query.get('name')?.slice(0, -1);
+  const list = usePagedList<UserInfo>((after = before) => addressOf('/admin/users', { after }), [before]);
   const { change, outcome } = useChanges(list);
   return (
     <>
@@ -22,6 +25,11 @@ export function UsersView() {
       </p>
       <NewUser onCreate={(user) => change(() => makeSecret('The secret', '/admin/users', user))} />
       {outcome}
+      {before !== undefined && (
+        <p>
+          <a href="#/users">Show all users</a>
+        </p>
+      )}
       <PagedTable
         list={list}
         label="Users"

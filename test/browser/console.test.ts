@@ -14,7 +14,7 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     visits.push(visited);
     return visited;
   };
-  const card = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
+  const openSettings = (page: Page) => page.getByRole('heading', { name: 'Settings' }).click();
 
   it('signing in by the keyboard alone -> a wrong password is refused, the right one leads to where one wanted to be', async () => {
     const { page, complaints } = await open();
@@ -37,37 +37,62 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
     await page.getByRole('heading', { name: 'Anthropic', level: 1 }).waitFor();
   });
 
-  it('a slider moved by the keyboard, a pool paused and opened -> all workers follow', async () => {
+  it('a slider moved by the keyboard, a suggestion taken -> all workers follow', async () => {
     const { page, complaints } = await open();
-    await openView(page, opened.deployment.url);
-    const openai = card(page, 'OpenAI');
-    const slider = openai.getByRole('slider');
+    // The API suggests nothing before thirty jobs and five minutes.
+    await page.route('**/admin/pools/openai', async (route) => {
+      const response = await route.fetch();
+      const suggestion = { perWorker: 7, arrivalsPerSecond: 1, meanMs: 1000, jobs: 300 };
+      await route.fulfill({ response, json: { ...(await response.json()), suggestion } });
+    });
+    await openView(page, opened.deployment.url, 'pools/openai');
+    await openSettings(page);
+    const slider = page.getByRole('slider');
     await slider.waitFor();
     // To the slider with nothing but Tab.
-    for (let n = 0; n < 40 && !(await slider.evaluate((one) => one === document.activeElement)); n += 1)
+    for (let n = 0; n < 60 && !(await slider.evaluate((one) => one === document.activeElement)); n += 1)
       await page.keyboard.press('Tab');
     const before = Number(await slider.inputValue());
     await page.keyboard.press('ArrowRight');
-    await openai.getByText(`Version 1 by ${admin.name}`).waitFor();
-    await openai.getByText('at 2 of 2 workers').waitFor();
+    await page.getByText(`Version 1 by ${admin.name}`).waitFor();
+    await page.getByText('at 2 of 2 workers').waitFor();
     expect(Number(await slider.inputValue())).toBe(before + 1);
-    await openai.getByText(`of ${2 * (before + 1)} over all workers`).waitFor();
-    await openai.getByRole('button', { name: 'Reset' }).click();
-    await openai.getByText('Version 2').waitFor();
+    await page.getByText(`0 of ${2 * (before + 1)}`).waitFor();
+    const button = { name: 'Set 7 jobs at once in each worker' };
+    await page.getByRole('button', button).click();
+    await page.getByText('Change the jobs at once in each worker to 7?').waitFor();
+    expect(Number(await slider.inputValue())).toBe(before + 1);
+    await page.getByRole('group').getByRole('button', button).click();
+    await page.getByText('Version 2').waitFor();
+    expect(await slider.inputValue()).toBe('7');
+    await page.getByRole('button', { name: 'Reset' }).first().click();
+    await page.getByText('Version 3').waitFor();
     expect(Number(await slider.inputValue())).toBe(before);
-    const bedrock = card(page, 'Amazon Bedrock');
-    await bedrock.getByText(/Pause: 0 waiting chats stay queued; 0 running calls finish\./).waitFor();
-    await bedrock.getByRole('button', { name: 'Pause' }).click();
-    await bedrock.getByText('Paused: 0 chats wait. Choose Open to resume.').waitFor();
-    await bedrock.getByText('paused: by an operator').first().waitFor();
-    await bedrock.getByRole('button', { name: 'Open' }).click();
-    await bedrock.getByText('serving').first().waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it('a pool paused and opened on the board -> is asked for once more, and followed by all workers', async () => {
+    const { page, complaints } = await open();
+    await openView(page, opened.deployment.url);
+    const bedrock = page.getByRole('row', { name: /Amazon Bedrock/ });
+    await bedrock.getByRole('button', { name: 'Pause Amazon Bedrock' }).click();
+    await bedrock.getByText('0 waiting chats stay queued; 0 running calls finish.').waitFor();
+    const asking = bedrock.getByRole('group');
+    await asking.getByRole('button', { name: 'Pause Amazon Bedrock' }).click();
+    await bedrock.getByText('paused: by an operator').waitFor();
+    await bedrock.getByRole('button', { name: 'Open Amazon Bedrock' }).click();
+    await bedrock.getByText('serving').waitFor();
+    await bedrock.getByRole('link', { name: '0', exact: true }).click();
+    await page.getByText('No job of this pool is waiting.').waitFor();
     expect(complaints).toEqual([]);
   });
 
   it('two operators change one setting -> the second is shown who was first, and loses nothing', async () => {
     const [one, other] = [await open(), await open()];
-    for (const { page } of [one, other]) await openView(page, opened.deployment.url, 'pools/vertexai');
+    for (const { page } of [one, other]) {
+      await openView(page, opened.deployment.url, 'pools/vertexai');
+      await openSettings(page);
+    }
     const mine = one.page.getByLabel('Jobs at once, exactly');
     await mine.waitFor();
     // Begun, and not yet left.
@@ -97,7 +122,9 @@ describe.skipIf(findChromium() === undefined)('the console in a browser', () => 
         await openView(page, opened.deployment.url, view);
         await page.getByRole('heading', { name: title, level: 1 }).waitFor();
         await page.getByText('live', { exact: true }).waitFor();
+        if (view === 'pools/openai') await openSettings(page);
         if (view === 'pools/openai') await page.getByLabel('Fallback', { exact: true }).waitFor();
+        if (view === 'requests') await page.getByText('Filter', { exact: true }).click();
         await takePicture(page, `${view.replace('/', '-')}-${look.width}-${look.colorScheme}`);
         expect(await findFaults(page, look), JSON.stringify(look)).toEqual([]);
         expect(complaints).toEqual([]);

@@ -92,8 +92,8 @@ export async function findFaults(page: Page, look: Look = looks[0] as Look): Pro
 }
 
 /**
- * Labels that are neither beside their field nor right above it, and cells of tables that a narrow page cuts; runs in
- * the page.
+ * Labels that are not right above their field, or beside their checkbox, and cells of tables that a narrow page cuts;
+ * runs in the page.
  */
 function findMisplaced(): string[] {
   const place = (element: Element) => element.getBoundingClientRect();
@@ -104,7 +104,8 @@ function findMisplaced(): string[] {
     if (control === null || place(label).width <= 1) return false;
     const text = control.nextElementSibling;
     if (label.contains(control)) return text !== null && !areBeside(control, text);
-    return !areBeside(label, control) && Math.abs(place(label).left - place(control).left) > 2;
+    const isAbove = place(label).bottom <= place(control).top + 1;
+    return !isAbove || Math.abs(place(label).left - place(control).left) > 2;
   });
   const cells = [...document.querySelectorAll('.scroll td')].filter((cell) => place(cell).right > innerWidth);
   return [
@@ -112,6 +113,13 @@ function findMisplaced(): string[] {
     ...(innerWidth < 500 ? cells.map(({ textContent }) => `the cell ${textContent} is cut`) : []),
   ];
 }
+
+/** Whether this run writes the pictures of the docs. */
+export const writesPictures = Boolean(process.env.PICTURES);
+
+/** Writes a picture of what the page shows into `docs/images`. */
+export const writePicture = async (page: Page, name: string): Promise<void> =>
+  void (await page.screenshot({ path: `docs/images/${name}.png`, animations: 'disabled' }));
 
 /** Writes a picture of the page into the folder that the variable names; nowhere without it. */
 export async function takePicture(page: Page, name: string): Promise<void> {

@@ -43,6 +43,26 @@ describe('PagedList', () => {
     expect([list.rows.value, list.error.value]).toEqual([[1, 0], undefined]);
   });
 
+  it('reads the first page again without a word, and leaves a longer list as it is', async () => {
+    answers.set('/list', page([3, 2], 'x')).set('/list?before=x', page([1], null));
+    const list = openList();
+    await list.load();
+    answers.set('/list', page([4, 3], 'y'));
+    const refreshing = list.refresh();
+    expect(list.isLoading.value).toBe(false);
+    await refreshing;
+    expect(list.rows.value).toEqual([4, 3]);
+    answers.delete('/list');
+    await list.refresh();
+    expect([list.rows.value, list.error.value]).toEqual([[4, 3], expect.any(Error)]);
+    answers.set('/list', page([5, 4], 'x'));
+    await list.refresh();
+    expect(list.error.value).toBeUndefined();
+    await list.more();
+    await list.refresh();
+    expect(list.rows.value).toEqual([5, 4, 1]);
+  });
+
   it('shows the later of two readings, also when that answers first', async () => {
     const slow = Promise.withResolvers<Response>();
     answers.set('/list', () => slow.promise);

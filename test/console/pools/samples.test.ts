@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { addSample, loadOf, summaryOf } from '../../../console/pools/samples.ts';
+import { loadOf, summaryOf } from '../../../console/pools/samples.ts';
 import type { Sample } from '../../../shared/contracts/history.ts';
 
-const sample = (second: number, arrivals = 0): Sample => ({
+const sample = (second: number): Sample => ({
   ...{ provider: 'openai', at: new Date(second * 1000).toISOString(), waiting: 0, active: 0, inFlight: 0 },
-  ...{ concurrency: 1, arrivals, ended: 0, failed: 0, queueMs: null, providerMs: null },
-});
-
-describe('addSample', () => {
-  it('keeps ten minutes in their order, and the later word about the same seconds', () => {
-    let samples: readonly Sample[] = [];
-    for (let n = 0; n < 200; n += 1) samples = addSample(samples, sample(5 * n));
-    expect(samples).toHaveLength(120);
-    samples = addSample(samples, sample(5 * 198, 7));
-    expect(samples.slice(-2).map(({ arrivals }) => arrivals)).toEqual([7, 0]);
-    expect(samples).toHaveLength(120);
-  });
+  ...{ concurrency: 1, arrivals: 0, ended: 0, failed: 0, queueMs: null, providerMs: null },
 });
 
 describe('loadOf', () => {
@@ -32,9 +21,9 @@ describe('loadOf', () => {
 });
 
 describe('summaryOf', () => {
-  it('says the last, the highest and the mean of what is known', () => {
-    expect(summaryOf([1, null, 5])).toEqual({ last: 5, max: 5, mean: 3 });
-    expect(summaryOf([4, null])).toEqual({ last: null, max: 4, mean: 4 });
+  it('says the last and the highest of what is known', () => {
+    expect(summaryOf([1, null, 5])).toEqual({ last: 5, max: 5 });
+    expect(summaryOf([4, null])).toEqual({ last: null, max: 4 });
     expect(summaryOf([null])).toBeUndefined();
     expect(summaryOf([])).toBeUndefined();
   });

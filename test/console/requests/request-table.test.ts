@@ -1,25 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { targetsOf } from '../../../console/requests/request-table.tsx';
-import type { RequestAttempt } from '../../../shared/contracts/history.ts';
-import { recentRequest } from '../../support/history.js';
+import { describeTargets } from '../../../console/requests/request-table.tsx';
+import { ledgerRequest } from '../ledger-request.ts';
 
-const first: RequestAttempt = { provider: 'openai', model: 'gpt', code: 'provider_error' };
-const last: RequestAttempt = { provider: 'anthropic', model: 'claude', code: 'ok' };
-
-describe('targetsOf', () => {
-  it('is whom the request names where there was one attempt', () => {
-    expect(targetsOf(recentRequest({ provider: 'openai', model: 'gpt-5' }))).toEqual({
-      asked: { provider: 'openai', model: 'gpt-5' },
-    });
-  });
-
-  it('is who was asked and who answered, after a fallback', () => {
-    const attempts = [first, last];
-    expect(targetsOf(recentRequest({ provider: 'openai', model: 'claude', attempts }))).toEqual({
-      asked: { provider: 'openai', model: 'gpt' },
-      answered: { provider: 'anthropic', model: 'claude' },
-    });
-    const failed = targetsOf(recentRequest({ code: 'provider_error', attempts: [first, first] }));
-    expect(failed).not.toHaveProperty('answered');
+describe('describeTargets', () => {
+  it.each([
+    ['OpenAI gpt', {}],
+    ['OpenAI gpt', { answeredProvider: null, answeredModel: null }],
+    ['OpenAI gpt → gpt-2026', { answeredModel: 'gpt-2026' }],
+    ['OpenAI → gpt', { model: null }],
+    ['OpenAI gpt → Anthropic claude', { answeredProvider: 'anthropic', answeredModel: 'claude' }],
+  ] as const)('is %s, without what is said twice', (text, own) => {
+    expect(describeTargets(ledgerRequest(own))).toBe(text);
   });
 });
