@@ -55,6 +55,19 @@ describe('a store on a cluster', () => {
     expect(Buffer.concat(chunks.flatMap((chunk) => chunk ?? []))).toEqual(bytes);
   });
 
+  it('has an outbox, and counts lost runs', async () => {
+    await store.outbox.append(['one', 'two']);
+    const [first] = await store.outbox.read({ limit: 1 });
+    expect(first?.entry).toBe('one');
+    await store.outbox.remove([first?.id ?? '']);
+    expect(await store.outbox.size()).toEqual({ entries: 1, oldestAt: expect.any(Number) });
+    const queue = store.createQueue(queueName('vertexai'));
+    await queue.add('chat', {}, { jobId: 'counted', timestamp: 1 });
+    const runs = await store.lostRuns(queue, ['counted', 'none']);
+    expect(runs).toEqual([{ id: 'counted', name: 'chat', addedAt: 1, lost: 0 }]);
+    await queue.close();
+  });
+
   it('is shared by deployments with prefixes of their own', async () => {
     const other = open(`${cluster.url}?prefix=other`);
     expect(await other.whenReady(AbortSignal.timeout(patienceMs))).toBe(true);

@@ -1,38 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'vitest';
-import { startEmbeddedPostgres } from '../../dev/postgres/embedded-postgres.js';
-import { serverPid } from '../release/support/server-facts.js';
 import { profiles } from '../support/profiles.js';
 import { codeOf } from './support/balance.js';
 import { catalogue } from './support/catalogue.js';
 import { expectCodes, timed, untilOk } from './support/expectations.js';
+import { startOwnPostgres } from './support/own-postgres.js';
 
 /** Of the catalogue that runs. */
 let server: Awaited<ReturnType<typeof startOwnPostgres>>;
 const store = async () => (server = await startOwnPostgres());
-
-/** A PostgreSQL of its own, which is killed with -9 and started again at its port. */
-async function startOwnPostgres() {
-  const dataDir = mkdtempSync(join(tmpdir(), 'quillgate-killed-'));
-  let running = await startEmbeddedPostgres({ dataDir });
-  const { url } = running;
-  return {
-    ...{ kind: 'postgres' as const, url, databaseUrl: url },
-    kill: async () => {
-      process.kill(serverPid(dataDir), 'SIGKILL');
-      await running.ended;
-    },
-    start: async () => {
-      running = await startEmbeddedPostgres({ dataDir, port: Number(new URL(url).port) });
-    },
-    stop: async () => {
-      await running.stop();
-      rmSync(dataDir, { recursive: true });
-    },
-  };
-}
 
 /** A job whose renewal is lost is run again after its lock. */
 const variables = { ...profiles.short, CHAT_TIMEOUT_MS: '90000' };
@@ -40,7 +15,7 @@ const variables = { ...profiles.short, CHAT_TIMEOUT_MS: '90000' };
 catalogue({ variables, store }, (add) => {
   add(
     'R2 PostgreSQL killed with -9 while a chat waits → others are refused at once, it is answered, and all is well',
-    { callsPerRequest: 2, stores: ['postgres'] },
+    { callsPerRequest: 2, lost: 1, stores: ['postgres'] },
     async (books) => {
       const waiting = books.ask({ model: 'sim-gate-0' });
       await waiting.arrived();

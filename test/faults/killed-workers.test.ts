@@ -9,16 +9,21 @@ import { eventually, expectCodes } from './support/expectations.js';
 import { killWorkerInCall, killWorkerOf, readChat } from './support/killed-worker.js';
 import { replaceWorkers } from './support/programs.js';
 
-const rules = { callsPerRequest: 2 };
+/** A run is lost with each worker that is killed, or frozen for longer than its lock. */
+const rules = { callsPerRequest: 2, lost: 1 };
 /** Cases that need a deadline ask for one. */
 const variables = { ...profiles.short, CHAT_TIMEOUT_MS: '120000' };
 
 catalogue({ variables, workers: 2 }, (add) => {
-  add('W1 a worker killed in a call → another answers', { ...rules, stores: bothStores }, killWorkerInCall);
+  add(
+    'W1 a worker killed in a call → another answers',
+    { ...rules, lost: 1, stores: bothStores },
+    killWorkerInCall,
+  );
 
   add(
     'W1 every worker killed that takes the same job → after two starts its caller gets an error, and the third worker serves',
-    { ...rules, stores: bothStores },
+    { ...rules, lost: 2, stores: bothStores },
     async (books) => {
       const asked = books.ask({ model: 'sim-hang', headers: { 'Idempotency-Key': 'deadly' } });
       const first = await asked.arrived();
@@ -35,12 +40,14 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'W2 all workers killed, with a job running and one queued → both time out, and a worker that comes late calls nobody',
-    {},
+    { lost: 2, stores: bothStores },
     async (books) => {
       const { workers, startWorker, simulator } = books.deployment;
       const running = books.ask({ model: 'sim-hang', headers: { Prefer: 'wait=5' } });
-      await running.arrived();
+      const left = books.ask({ model: 'sim-hang' });
+      await Promise.all([running.arrived(), left.arrived()]);
       await Promise.all(workers.map((worker) => books.kill(worker)));
+      left.leave();
       const queued = books.ask({ headers: { Prefer: 'wait=2' } });
       expectCodes(await Promise.all([running.reply, queued.reply]), ['timeout']);
       const before = simulator.calls.lastId;
@@ -52,7 +59,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'W5 a worker frozen until another has its job → its call ends when it comes back, and the answer is that of the other',
-    rules,
+    { ...rules, lost: 1 },
     async (books) => {
       const asked = books.ask({ model: 'sim-gate-0' });
       const first = await asked.arrived();
@@ -71,7 +78,7 @@ catalogue({ variables, workers: 2 }, (add) => {
   for (const signal of ['SIGKILL', 'SIGSTOP'] as const)
     add(
       `T4 ${signal} to one of two workers, until its jobs are taken over → streams that have begun end with an error or done, the others with done`,
-      rules,
+      { ...rules, lost: 30 },
       async (books) => {
         const begun = Array.from({ length: 20 }, () => books.stream({ model: 'sim-gate-20' }));
         await Promise.all(begun.map((stream) => stream.begun));
@@ -94,7 +101,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'A2 a client who leaves while its worker is deaf, which dies then → the worker that takes over makes no call',
-    {},
+    { lost: 1 },
     async (books) => {
       const asked = books.ask({ model: 'sim-hang' });
       await asked.arrived();
@@ -141,7 +148,7 @@ catalogue({ variables, workers: 2 }, (add) => {
 
   add(
     'N2 the only worker of a provider killed, a chat running and one waiting → 200 by the fallback',
-    rules,
+    { ...rules, lost: 1 },
     async (books) => {
       const [worker] = await replaceWorkers(
         books,

@@ -98,23 +98,26 @@ catalogue({ variables: profiles.plain, store, down: () => outage.begin() }, (add
 const variables = { ...profiles.short, WORKER_LOCK_MS: '6000', CHAT_TIMEOUT_MS: '90000' };
 const load = { model: 'sim-latency-200' };
 const everyMs = 100;
+/** So many jobs may run at once, and lose their locks. */
+const atOnce = 20;
 
 catalogue({ variables, workers: 2, store }, (add) => {
   add(
     'R6 all connections to the store cut, again and again → every request is answered',
-    { callsPerRequest: 2 },
+    { callsPerRequest: 2, lost: atOnce },
     (books) => cutAgainAndAgain(books),
   );
 
   add(
     'R2 the store killed or cut off under load → no request is lost, and all is well once it is back',
-    { callsPerRequest: 2, stores: bothStores },
+    { callsPerRequest: 2, lost: atOnce, stores: bothStores },
     async (books) => {
       const { calls } = books.deployment.simulator;
       const begun = calls.lastId;
       const loading = keepDoing(everyMs, () => books.chat(load));
       await eventually(() => expect(calls.lastId).toBeGreaterThan(begun + 20));
       await outage.begin();
+      books.mayLoseOpen();
       await eventually(async () => expect(codeOf(await books.chat(load))).toBe('queue_unavailable'));
       await outage.end();
       await untilWell(books, load);

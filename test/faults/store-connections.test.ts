@@ -32,6 +32,7 @@ catalogue({ variables: profiles.plain, store, workers: 2 }, (add) => {
       let killed = 0;
       for (let time = 0; time < 20; time += 1) {
         killed += await killer.killAll();
+        books.mayLoseOpen();
         await untilOk(books);
       }
       expect(killed).toBeGreaterThan(20);

@@ -14,6 +14,9 @@ import { eventually, expectCodes, keepDoing, untilOk, untilWell } from './suppor
 /** Each case starts the worker it needs; a job whose taking is lost is run again after its lock. */
 const variables = { ...profiles.plain, WORKER_LOCK_MS: '6000', WORKER_STALLED_CHECK_MS: '1000' };
 
+/** So many jobs may run at once, and lose their locks. */
+const atOnce = 20;
+
 /** A wire to the queue's store, and what leads a program through it. */
 async function openWireOf({ deployment: { stores }, release }: Books) {
   const name = stores.REDIS_URL === undefined ? 'DATABASE_URL' : 'REDIS_URL';
@@ -91,7 +94,7 @@ catalogue({ variables, workers: 0 }, (add) => {
     add(
       `R10 the connections of the ${program} to a healthy store die without a word, under load → they are replaced`,
       // A call whose outcome could not be stored within its lock is made once more.
-      { callsPerRequest: 2, ...(program === 'worker' && { stores: bothStores }) },
+      { callsPerRequest: 2, lost: atOnce, ...(program === 'worker' && { stores: bothStores }) },
       async (books) => {
         const { wire, variables: through } = await openWireOf(books);
         await books.deployment.startWorker(program === 'worker' ? through : {});
@@ -100,6 +103,7 @@ catalogue({ variables, workers: 0 }, (add) => {
         const load = keepDoing(100, () => books.chat({ url }));
         await untilWell(books, { url });
         wire.swallow();
+        if (program === 'worker') books.mayLoseOpen();
         await untilWell(books, { url });
         expectCodes(await Promise.all(load.stop()), [
           'ok',

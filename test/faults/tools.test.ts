@@ -5,12 +5,12 @@ import { callsIn, type ReadToolCompletion, type ToolCall } from '../support/tool
 import { catalogue } from './support/catalogue.js';
 import { killWorkerOf, readChat } from './support/killed-worker.js';
 
-const rules = { callsPerRequest: 2 };
+const rules = { callsPerRequest: 2, lost: 1 };
 
 catalogue({ variables: profiles.short, workers: 2 }, (add) => {
   add(
     'X1 a worker killed between two pieces of the arguments of a streamed call → an error, and no whole call',
-    rules,
+    { ...rules, lost: 1 },
     async (books) => {
       const asked = books.complete({ model: 'sim-tool-gate-9', fields: { stream: true } });
       await asked.begun;
@@ -24,7 +24,7 @@ catalogue({ variables: profiles.short, workers: 2 }, (add) => {
 
   add(
     'X1 a worker killed between two pieces of the arguments of a stored call → its reader gets an error, a new one the second reply whole',
-    rules,
+    { ...rules, lost: 1 },
     async (books) => {
       const call = {
         ...{ model: 'sim-tool-gate-9@X1-stored', headers: { 'Idempotency-Key': 'X1' } },

@@ -1,4 +1,6 @@
+import { expect } from 'vitest';
 import type { ChatReply } from '../../support/deployment.js';
+import type { LedgerBalance } from './ledger.js';
 
 /** One request, from its sending to its end. */
 export interface Entry {
@@ -17,14 +19,20 @@ export interface Entry {
 export interface BooksRules {
   /** Calls of the provider for one request: more than one where a worker dies or a call is retried. */
   readonly callsPerRequest?: number;
+  /** Calls that one start of a job may make; one by default. */
+  readonly callsPerStart?: number;
   /** Callers whose connection ends without an answer, because their API is killed. */
   readonly unanswered?: number;
+  /** Runs that may be lost, none by default: a worker is killed or frozen, or the store away for longer than a lock. */
+  readonly lost?: number;
 }
 
 /** The ends of a case's requests, and the leftovers. */
 export interface Balance extends ReturnType<typeof sumUp> {
-  /** None are left when all is done: jobs that wait or run, and calls that the provider still serves. */
-  leftovers: { jobs: number; calls: number };
+  /** None are left when all is done: jobs, calls that the provider still serves, and entries of the ledger. */
+  leftovers: { jobs: number; calls: number; outbox: number };
+  /** How the ledger differs from the calls. */
+  ledger: LedgerBalance;
   /** Lines of the programs' logs that tell of an unexpected error. */
   fatal: string[];
   /** Logs and problems that show a prompt or a secret. */
@@ -32,11 +40,12 @@ export interface Balance extends ReturnType<typeof sumUp> {
 }
 
 /** The rules for every case. */
-export const balanced = ({ unanswered = 0 }: BooksRules): Partial<Balance> => ({
+export const balanced = ({ unanswered = 0, lost = 0 }: BooksRules): object => ({
   unanswered,
   overcalled: 0,
   flaws: [],
-  leftovers: { jobs: 0, calls: 0 },
+  leftovers: { jobs: 0, calls: 0, outbox: 0 },
+  ledger: { missing: 0, twice: 0, wrongDays: 0, lost: expect.toSatisfy((runs: number) => runs <= lost) },
   strange: 0,
   fatal: [],
   leaks: 0,
@@ -73,7 +82,7 @@ export function sumUp(entries: readonly Entry[], calledModels: readonly string[]
 export const codeOf = ({ status, body }: ChatReply): string =>
   status === 200 ? 'ok' : String(body.code ?? status);
 
-const markOf = (model: string): string | undefined => model.split('@')[1];
+export const markOf = (model: string): string | undefined => model.split('@')[1];
 
 function countEach(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};

@@ -11,9 +11,10 @@ import {
 } from '../../support/deployment.js';
 import { patienceMs } from '../../support/patience.js';
 import type { StoreServer } from '../../support/stores.js';
-import { type Balance, type BooksRules, sumUp } from './balance.js';
+import { type Balance, type BooksRules, markOf, sumUp } from './balance.js';
 import { createCompletions } from './completions.js';
 import type { JobBoard } from './job-board.js';
+import { balanceLedger } from './ledger.js';
 import { createRequests } from './requests.js';
 import { createStreams } from './streams.js';
 
@@ -44,6 +45,8 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
   const resources = new AsyncDisposableStack();
   const firstCall = deployment.simulator.calls.lastId;
   const logs = deployment.logsFromNow();
+  const since = Date.now();
+  let mayBeLost = 0;
   const books = {
     ...{ deployment, jobs, server },
     /** The lines that the programs have logged since the case began. */
@@ -70,6 +73,10 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
       process.kill(program.pid, 'SIGKILL');
       await program.exitCode;
     },
+    /** The store fails under load: a run may be lost of each request that is on its way. */
+    mayLoseOpen: (): void => {
+      mayBeLost += requests.open();
+    },
     /** Runs at the end of the case; the last one first. */
     release: (step: () => Promise<void> | void): void => resources.defer(step),
   };
@@ -87,10 +94,18 @@ export function openBooks({ id, deployment, jobs, server, killed, earlier }: Boo
     const calls = made.filter((model) => asked.has(model) || !earlier.has(model));
     for (const model of asked) earlier.add(model);
     await deployment.restore();
+    const outbox = await countUntilNone(jobs.outboxEntries, withinMs);
+    const marks = [...new Set([...asked].flatMap((model) => markOf(model) ?? []))];
+    const ledger = await balanceLedger({
+      ...{ stores: deployment.stores, since, marks },
+      calledModels: calls,
+      callsPerStart: rules.callsPerStart ?? 1,
+    });
     const answers = requests.entries.flatMap(({ answer }) => answer ?? []);
     return {
       ...sumUp(requests.entries, calls, rules),
-      leftovers: { jobs: unfinished, calls: inFlight },
+      leftovers: { jobs: unfinished, calls: inFlight, outbox },
+      ledger: { ...ledger, lost: Math.max(0, ledger.lost - mayBeLost) },
       fatal: unexpectedLines(logs()),
       leaks: countLeaks(logs(), answers),
     };

@@ -14,6 +14,7 @@ export async function cutAgainAndAgain(books: Books): Promise<void> {
   for (let time = 0; time < times; time += 1) {
     await untilOk(books);
     killed += await killer.killAll();
+    books.mayLoseOpen();
   }
   const replies = await Promise.all(load.stop());
   expect(killed).toBeGreaterThan(times);

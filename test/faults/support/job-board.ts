@@ -16,6 +16,8 @@ export interface JobBoard {
   unfinished(): Promise<number>;
   /** The worker that runs the provider's jobs; rejects when it runs none. */
   workerOf(provider: ProviderId): Promise<ChildProgram>;
+  /** Entries of the ledger on their way. */
+  outboxEntries(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -46,6 +48,7 @@ export function openJobBoard({ stores, programs }: Pick<Deployment, 'stores' | '
       if (worker === undefined) throw new TypeError('no worker runs a job of this provider');
       return worker;
     },
+    outboxEntries: async () => (await store.outbox.size()).entries,
     close: async () => {
       await Promise.all([...queues.values()].map((open) => open.close().catch(() => undefined)));
       await store.close();

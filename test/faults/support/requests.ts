@@ -52,6 +52,8 @@ export function createRequests(mark: string, deployment: Deployment) {
   };
   return {
     ...{ entries, ask, enter, settle },
+    /** How many requests are on their way. */
+    open: () => entries.filter(({ answer, left, unanswered }) => !answer && !left && !unanswered).length,
     /** Resolves when no request is on its way any more. */
     ended: async () => void (await Promise.all(ends)),
     /** Has all callers hang up that still wait. */
