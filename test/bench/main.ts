@@ -6,37 +6,44 @@ import { createLog } from '../../shared/runtime/log.js';
 import { compareBlog } from './blog/compare.js';
 import { type Beside, compareChat } from './chat.js';
 import { checkOut } from './checkout.js';
-import { parseOptions, usage } from './options.js';
+import { measureLedger } from './ledger.js';
+import { type Options, parseOptions, usage } from './options.js';
 import { newPlace, type Place } from './programs.js';
 import { measurePromises } from './promises.js';
 import { describeCompared, describeConditions, describeRound, loadAverage } from './report.js';
 import type { Compared, Round } from './rows.js';
 import { soak } from './soak.js';
-import { describeStore } from './stores.js';
+import { describeStore, type StoreName } from './stores.js';
 
 const log = createLog({ program: 'bench', level: 'silent' });
 const print = (text: string): void => void process.stdout.write(text);
 
+/** What compares with nothing. */
+function aloneOf({ ledger, minutes, promises }: Options, place: Place) {
+  if (ledger !== undefined) return () => measureLedger(ledger, place, print);
+  if (promises) return (store: StoreName) => measurePromises(store, place, print);
+  return minutes === undefined ? undefined : (store: StoreName) => soak(minutes, store, place, print);
+}
+
 /** Gives whether all is as it should be: no row slower than the other commit's, no promise missed, nothing left over. */
 async function bench(place: Place): Promise<boolean> {
   const options = parseOptions(process.argv.slice(2));
-  const { against, minutes, promises, rounds, seconds } = options;
+  const { against, rounds, seconds } = options;
   const served = options.stores.map((name) => [name, describeStore(name)] as const);
   const stores = served.flatMap(([name, by]) => (by === undefined ? [] : [name]));
   const store = stores.at(-1);
   if (store === undefined) throw new Error('no redis-server or valkey-server on the PATH');
   const baseline = against === undefined ? undefined : await checkOut(against, newPlace(place, 'against'));
-  const isCompared = !promises && minutes === undefined;
+  const measureAlone = aloneOf(options, place);
   const conditions = {
     ...Object.fromEntries(served.map(([name, by]) => [name, by ?? 'cannot run here'])),
     ...(baseline && { baseline: baseline.title }),
-    ...(isCompared && {
+    ...(measureAlone === undefined && {
       runs: `rounds: ${rounds}, in each all sides of every row in turns, ${seconds} s each`,
     }),
   };
   print(describeConditions(conditions));
-  if (promises) return measurePromises(store, place, print);
-  if (minutes !== undefined) return soak(minutes, store, place, print);
+  if (measureAlone !== undefined) return measureAlone(store);
   const compared: Compared[] = [];
   const add = async (title: string, run: (deps: Beside) => Promise<Compared[]>) => {
     const lifecycle = place.lifecycle.opened(title, new Lifecycle(log), (open) => open.close());
