@@ -111,7 +111,7 @@ describe('what is counted of a page', () => {
 
 describe('the pages', () => {
   it.each([
-    ['all pages', 24_000, documentation],
+    ['all pages', 25_300, documentation],
     ['the guarantees', 4500, ['docs/guarantees.md']],
     ['all decisions', 9300, globSync('docs/decisions/*.md')],
   ])('are short: %s have %d words at most', (_, most, files) => {
