@@ -37,8 +37,9 @@ const leaseKey = 'lease.ledger';
 
 /**
  * Moves the entries of the outbox to the tables of the ledger, with their costs, in one API process at a time. Two at
- * once do no harm, as each row has its key. A batch with a value that PostgreSQL refuses is halved, down to the entry
- * that it is about, which is dropped; any other error is waited for. Entries of a newer release stay for its processes.
+ * once write no call twice, as each has its key. A batch with a value that PostgreSQL refuses is halved, down to the
+ * entry that it is about, which is dropped; any other error is waited for. Entries of a newer release stay for its
+ * processes.
  */
 export class LedgerDrain {
   readonly #deps: DrainDeps;
@@ -94,11 +95,13 @@ export class LedgerDrain {
 
   async #move(read: readonly OutboxEntry[]): Promise<void> {
     const { store } = this.#deps;
-    const mine = read.filter(({ entry }) => !isNewer(entry));
-    const entries = mine.flatMap(({ entry }) => decodeEntry(entry) ?? []);
+    const decoded = read.map(({ id, entry: text }) => ({ id, text, entry: decodeEntry(text) }));
+    const entries = decoded.flatMap(({ entry }) => entry ?? []);
+    const unreadable = decoded.filter(({ entry, text }) => entry === undefined && !isNewer(text));
     const refusals = await this.#write(entries);
-    await store.outbox.remove(mine.map(({ id }) => id));
-    this.#tellDropped(mine.length - entries.length, 'unreadable entries of the ledger dropped');
+    const done = [...decoded.filter(({ entry }) => entry !== undefined), ...unreadable];
+    await store.outbox.remove(done.map(({ id }) => id));
+    this.#tellDropped(unreadable.length, 'unreadable entries of the ledger dropped');
     this.#tellDropped(refusals.length, 'entries that PostgreSQL refuses dropped', refusals[0]);
   }
 
