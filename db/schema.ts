@@ -1,5 +1,6 @@
 import type { AuditAction } from '../shared/contracts/accounts.js';
 import type { PostStatus, ProviderId, Scope, UserRole } from '../shared/contracts/contract.js';
+import { goodResults } from '../shared/contracts/ledger.js';
 import {
   bigint,
   boolean,
@@ -184,9 +185,6 @@ export const audit = pgTable(
   // Scanned backwards, newest first.
   (entry) => [index('audit_newest').on(entry.at, entry.id)],
 );
-
-/** The ends of chats and calls that are no failures. */
-export const goodResults = ['ok', 'truncated', 'blocked', 'cancelled'];
 
 /** Whether a chat ended with a failure; an index has this condition. */
 export const isFailed = sql.raw(`result not in ('${goodResults.join("', '")}')`);

@@ -1,5 +1,5 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import type { RequestCode } from '../../shared/contracts/ledger.js';
+import { goodResults, type RequestCode } from '../../shared/contracts/ledger.js';
 import type { NewEntry } from '../../shared/protocol/entries.js';
 import { brokenOutcome, givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import type { LedgerWriter } from '../../shared/queue/ledger-writer.js';
@@ -27,9 +27,6 @@ interface Left {
 
 /** Entries a second for refused requests, and for those of one user that were given the chat of another request. */
 const maxPerSecond = 20;
-
-/** The ends of chats that are no failures. */
-const goodEnds: ReadonlySet<string> = new Set(['ok', 'truncated', 'blocked', 'cancelled']);
 
 /**
  * Records what no worker can say: requests that were refused before the queue, that have left, or whose chat was
@@ -94,7 +91,7 @@ export class ChatRecorder implements ChatListener {
     const { requestId, user, asker, provider, model } = command;
     const { code, attempts } = end;
     if (wasAwaited(command, end)) this.#deps.ended.record({ provider, model, code, attempts });
-    if (goodEnds.has(code)) return;
+    if (goodResults.some((good) => good === code)) return;
     const checked = attempts.map((attempt) => ({
       ...attempt,
       // A worker may refuse a name that no API process could check.

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import { usageKeys } from '../../db/ledger/usage.js';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
-import type { RequestCode } from '../../shared/contracts/ledger.js';
+import { goodResults, type RequestCode } from '../../shared/contracts/ledger.js';
 import { toCsv } from '../../shared/csv.js';
 import { failureCodes } from '../../shared/failures.js';
 import { day, text } from '../../shared/validation.js';
@@ -62,7 +62,7 @@ export interface UsageQuery extends DaysQuery, LedgerQuery {
 
 const short = text({ max: 200, blank: false });
 const provider = z.enum(providerIds);
-const results = ['failed', 'ok', 'truncated', 'blocked', 'cancelled', ...failureCodes] as const;
+const results = ['failed', ...goodResults, ...failureCodes] as const;
 const time = z.iso.datetime({ offset: true, error: 'must be a time such as 2026-12-01T00:00:00Z' });
 
 const ledgerQuery = {

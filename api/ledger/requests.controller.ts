@@ -11,7 +11,7 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Database } from '../../db/database/client.js';
-import { findRequest, listRequests } from '../../db/ledger/read.js';
+import { findRequest, listRequests, toChatId } from '../../db/ledger/read.js';
 import type { Problem } from '../../shared/contracts/contract.js';
 import type { LedgerRequest, RequestDetails, RequestPage } from '../../shared/contracts/ledger.js';
 import { Failure } from '../../shared/failures.js';
@@ -42,8 +42,8 @@ export class RequestsController extends Controller {
   /**
    * The chats that have ended, the last first, without their texts; those that were refused before they were queued
    * included. A row is there about a second after its end, for `LEDGER_DAYS`. With `token`, `provider`, `model`, `api`
-   * or a `result` that is no failure, and without an `id` or `session`, a page looks through seven days: it may be
-   * short or empty and still have a `next`.
+   * or a `result` other than `failed`, and without an id or `session`, a page looks through seven days: it may be short
+   * or empty and still have a `next`.
    *
    * @summary List requests
    */
@@ -77,7 +77,7 @@ export class RequestsController extends Controller {
   @SuccessResponse('200', 'The request', 'application/json')
   @Response<Problem>('404', 'No such request, or one that leaves no row')
   async getRequest(@Path() id: string): Promise<RequestDetails> {
-    const asked = id.replace(/^chatcmpl-/, '').toLowerCase();
+    const asked = toChatId(id);
     if (!isUuid(asked)) throw unknownRequest();
     const { chat, ended } = await findRequest(this.deps.database, asked);
     if (ended !== undefined) return ended;

@@ -10,12 +10,12 @@ import {
   SuccessResponse,
 } from '@tsoa/runtime';
 import type { Database } from '../../db/database/client.js';
-import { daysOf, readUsage, type UsageKey } from '../../db/ledger/usage.js';
+import { daysOf, readSums, readUsage, toFlatRow, type UsageKey } from '../../db/ledger/usage.js';
 import type { Problem } from '../../shared/contracts/contract.js';
-import type { Usage } from '../../shared/contracts/ledger.js';
+import type { OwnUsage, Usage } from '../../shared/contracts/ledger.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
 import { checkQuery } from '../http/query.js';
-import { sendCsv, type UsageQuery, usageQuery } from './ledger-query.js';
+import { type DaysQuery, daysQuery, sendCsv, type UsageQuery, usageQuery } from './ledger-query.js';
 
 /** The dependencies of the operations on usage. */
 export interface UsageControllerDeps {
@@ -47,11 +47,35 @@ export class UsageController extends Controller {
       ...daysOf(query),
       by: [...new Set(by.split(',') as UsageKey[])],
     });
-    if (format === 'csv')
-      sendCsv(
-        request,
-        usage.rows.map(({ tokens, cost, ...row }) => ({ ...row, ...tokens, cost })),
-      );
+    if (format === 'csv') sendCsv(request, usage.rows.map(toFlatRow));
     return usage;
+  }
+}
+
+@Route('usage')
+@Security('chat')
+@Response<Problem, { 'Retry-After': string }>('503', 'Overloaded, or the database is unavailable')
+export class OwnUsageController extends Controller {
+  constructor(private readonly deps: UsageControllerDeps) {
+    super();
+  }
+
+  /**
+   * What the caller has spent, by UTC day and model: with an access token what was spent with it, with name and secret
+   * all of the user. With a token that the environment names it is all of its user, too.
+   *
+   * @summary Sum one's own usage
+   */
+  @Get()
+  @Middlewares(checkQuery(daysQuery))
+  @SuccessResponse('200', 'The sums', 'application/json')
+  async getOwnUsage(
+    @Request() request: AuthenticatedRequest,
+    @Queries() query: DaysQuery,
+  ): Promise<OwnUsage> {
+    const { id, tokenId } = request.user;
+    const own = tokenId === undefined ? { user: id } : { user: id, token: tokenId };
+    const sums = await readSums(this.deps.database, { ...daysOf(query), ...own, by: ['day', 'model'] });
+    return { ...sums, of: tokenId === undefined ? 'user' : 'token' };
   }
 }

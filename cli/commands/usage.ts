@@ -1,6 +1,6 @@
 import { repriceCalls } from '../../db/ledger/reprice.js';
 import { forgetUser } from '../../db/ledger/retention.js';
-import { daysOf, readUsage, type UsageKey, usageKeys } from '../../db/ledger/usage.js';
+import { daysOf, readUsage, toFlatRow, type UsageKey, usageKeys } from '../../db/ledger/usage.js';
 import type { Environment } from '../../shared/config/config.js';
 import { foreignProviders } from '../../shared/config/pool-config.js';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
@@ -50,8 +50,7 @@ export async function printUsage(environment: Environment, options: UsageOptions
   );
   const { rows, total, unknownModels } = usage;
   if (json) process.stdout.write(`${JSON.stringify(usage, null, 2)}\n`);
-  else if (csv)
-    process.stdout.write(toCsv(rows.map(({ tokens, cost, ...row }) => ({ ...row, ...tokens, cost }))));
+  else if (csv) process.stdout.write(toCsv(rows.map(toFlatRow)));
   else printTable([...rows, ...(rows.length > 0 ? [total] : [])], by);
   if (json || csv || unknownModels.length === 0) return;
   const lines = unknownModels.map(({ line }) => printable(line));

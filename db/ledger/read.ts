@@ -1,18 +1,19 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { ProviderError } from '../../shared/contracts/history.js';
-import type {
-  LedgerAttempt,
-  LedgerCall,
-  LedgerRequest,
-  RequestCode,
-  RequestDetails,
-  RequestPage,
-  TokenCounts,
+import {
+  goodResults,
+  type LedgerAttempt,
+  type LedgerCall,
+  type LedgerRequest,
+  type RequestCode,
+  type RequestDetails,
+  type RequestPage,
+  type TokenCounts,
 } from '../../shared/contracts/ledger.js';
 import type { Database } from '../database/client.js';
 import type { Drizzle } from '../database/connections.js';
 import { and, asc, desc, eq, type SQL, sql } from '../database/drizzle.js';
-import { calls, goodResults, isFailed, requests, tokens } from '../schema.js';
+import { calls, isFailed, requests, tokens } from '../schema.js';
 import { tokenIds, userIds } from './names.js';
 import { type Sums, sumsOf } from './sums.js';
 
@@ -109,13 +110,13 @@ function conditionsOf(filter: RequestFilter, { before, windowStart }: Place): (S
     value === undefined ? undefined : condition(value);
   return [
     sql`ended_at is not null`,
-    given(id, (value) => sql`chat = ${withoutPrefix(value)}`),
+    given(id, (value) => sql`chat = ${toChatId(value)}`),
     given(providerRequestId, (value) => sql`chat in (select chat from ${calls} where request_id = ${value})`),
     given(token, (value) => sql`token_id in (${tokenIds(value)})`),
     given(provider, (value) => sql`${value} in (provider, answered_provider)`),
     given(model, (value) => sql`${value} in (model, answered_model)`),
     given(result, (value) => (value === 'failed' ? isFailed : sql`result = ${value}`)),
-    result === undefined || goodResults.includes(result) ? undefined : isFailed,
+    result === undefined || goodResults.some((good) => good === result) ? undefined : isFailed,
     given(api, (value) => sql`api = ${value}`),
     given(session, (value) => sql`session = ${value}`),
     given(from, (value) => sql`ended_at >= ${at(value.getTime())}`),
@@ -127,8 +128,8 @@ function conditionsOf(filter: RequestFilter, { before, windowStart }: Place): (S
 
 const at = (ms: number): SQL => sql`to_timestamp(${ms}::float8 / 1000)`;
 
-/** Chat completions have it before the ids of their chats. */
-const withoutPrefix = (id: string): string => id.replace(/^chatcmpl-/, '');
+/** The id of a chat, by what a caller knows: completions have a prefix. */
+export const toChatId = (id: string): string => id.replace(/^chatcmpl-/, '').toLowerCase();
 
 /** The requests of these chats with the sums of their calls, the last that ended first. */
 const selectRequests = (db: Drizzle, chats: SQL) =>
@@ -201,7 +202,7 @@ export interface FoundRequest {
 
 /** Finds a request by the id of its chat or its completion. One that was given the chat of another is that chat. */
 export async function findRequest(database: Ledger, id: string): Promise<FoundRequest> {
-  const asked = withoutPrefix(id);
+  const asked = toChatId(id);
   const isAsked = sql`from ${requests} as asked where asked.chat = ${asked}`;
   const chats = sql`select asked.chat ${isAsked} union select asked.joins ${isAsked}`;
   const [found, made] = await Promise.all([

@@ -1,6 +1,5 @@
-import type { TokenCounts } from '../../shared/contracts/ledger.js';
+import { goodResults, type TokenCounts } from '../../shared/contracts/ledger.js';
 import { type SQL, sql } from '../database/drizzle.js';
-import { goodResults } from '../schema.js';
 
 /** How each call or lost run adds to the columns of `usage_days`, by their names. */
 export const summands = {
@@ -27,7 +26,7 @@ export const dayKey = {
   user_id: 'user_id',
   token_id: "coalesce(token_id, '')",
   provider: 'provider',
-  // A name that nobody has confirmed must not add a row for ever.
+  // An unconfirmed name must not add a row for ever.
   model:
     "case when input + output > 0 then coalesce(answered_model, case known when 'told' then model end, '') else '' end",
   api: 'api',

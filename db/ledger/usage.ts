@@ -47,27 +47,34 @@ const maxSessionDays = 31;
 const maxRows = 10_000;
 const maxUnknown = 100;
 
-/**
- * What was spent, by up to two keys: by day in their order, else the dearest first. Throws `invalid_request` for more
- * than 400 days, or 31 by session, and for more than 10,000 rows; and `database_unavailable`.
- */
+/** Sums, and the models in them without a known price. Throws as `readSums`. */
 export async function readUsage(database: Pick<Database, 'run'>, filter: UsageFilter): Promise<Usage> {
-  const { from, to, by } = filter;
-  const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
-  if (days < 1) throw invalid('to', 'must not be before from');
-  const ofCalls = by.includes('session') || filter.session !== undefined;
-  const most = ofCalls ? maxSessionDays : maxDays;
-  if (days > most)
-    throw invalid('from', `must be at most ${most} days before the end${ofCalls ? ', by session' : ''}`);
-  const source = ofCalls ? fromCalls(filter) : fromDays(filter);
-  const sums = sumsOf(ofCalls ? 'calls' : 'days');
-  const [rows, unknown, [{ since } = { since: null }]] = await Promise.all([
-    database.run((db) => db.execute<FoundRow>(sumsBy(by, { source, sums }))),
-    database.run((db) => db.execute<UnknownModel>(unknownModels({ source, sums }))),
+  const sums = await readSums(database, filter);
+  const [unknown, [{ since } = { since: null }]] = await Promise.all([
+    database.run((db) => db.execute<UnknownModel>(unknownModels(summedBy(filter)))),
     database.run((db) =>
       db.select({ since: sql<string | null>`min(${usageDays.day})::text` }).from(usageDays),
     ),
   ]);
+  return { ...sums, since, unknownModels: [...unknown].map((model) => ({ ...model, line: lineOf(model) })) };
+}
+
+/**
+ * Sums by up to two keys: by day in their order, else the dearest first. Throws `invalid_request` for more than 400
+ * days, or 31 by session, and for more than 10,000 rows; and `database_unavailable`.
+ */
+export async function readSums(
+  database: Pick<Database, 'run'>,
+  filter: UsageFilter,
+): Promise<Pick<Usage, 'from' | 'to' | 'rows' | 'total'>> {
+  const { from, to, by } = filter;
+  const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
+  if (days < 1) throw invalid('to', 'must not be before from');
+  const ofCalls = isOfCalls(filter);
+  const most = ofCalls ? maxSessionDays : maxDays;
+  if (days > most)
+    throw invalid('from', `must be at most ${most} days before the end${ofCalls ? ', by session' : ''}`);
+  const rows = await database.run((db) => db.execute<FoundRow>(sumsBy(by, summedBy(filter))));
   if (rows.length > maxRows + 1)
     throw invalid('by', `gives more than ${maxRows} rows: sum fewer days, or by one`);
   const total = rows.find(({ isTotal }) => isTotal)?.sums ?? noSums;
@@ -76,11 +83,20 @@ export async function readUsage(database: Pick<Database, 'run'>, filter: UsageFi
     from,
     to,
     total,
-    since,
     rows: found.map((row) => toRow(row, by)),
-    unknownModels: [...unknown].map((model) => ({ ...model, line: lineOf(model) })),
   };
 }
+
+/** Whether the days cannot say it. */
+const isOfCalls = ({ by, session }: UsageFilter): boolean => by.includes('session') || session !== undefined;
+
+const summedBy = (filter: UsageFilter): Summed =>
+  isOfCalls(filter)
+    ? { source: fromCalls(filter), sums: sumsOf('calls') }
+    : { source: fromDays(filter), sums: sumsOf('days') };
+
+/** A row for a table without rows in its cells. */
+export const toFlatRow = ({ tokens, cost, ...row }: UsageRow) => ({ ...row, ...tokens, cost });
 
 const noTokens = { input: 0, cached: 0, written: 0, writtenFor1h: 0, output: 0, thinking: 0 };
 const noSums: Sums = { calls: 0, failed: 0, estimated: 0, unpriced: 0, lost: 0, tokens: noTokens, cost: 0 };

@@ -6,8 +6,11 @@ import type { ProviderError } from './history.js';
  * generated from them. Times are RFC 3339 in UTC, costs in dollars; a cost is null where it is unknown.
  */
 
-/** The end of a chat: a reply, which may be cut or withheld, a caller who left, a cancel, or this failure. */
-export type RequestCode = 'ok' | 'truncated' | 'blocked' | 'cancelled' | ProblemCode;
+/** The ends of chats that are no failures: a reply, which may be cut or withheld, or a caller who left or cancelled. */
+export const goodResults = ['ok', 'truncated', 'blocked', 'cancelled'] as const;
+
+/** The end of a chat. */
+export type RequestCode = (typeof goodResults)[number] | ProblemCode;
 
 /** Tokens of one or several calls. */
 export interface TokenCounts {
@@ -65,6 +68,7 @@ export interface LedgerRequest {
   estimated: number;
   lost: number;
   tokens: TokenCounts;
+  /** In dollars; null while a call has no known cost, or no worker has told the end. */
   cost: number | null;
 }
 
