@@ -1,6 +1,6 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { goodResults, type RequestCode } from '../../shared/contracts/ledger.js';
-import type { NewEntry } from '../../shared/protocol/entries.js';
+import { encodeOrigin, type NewEntry } from '../../shared/protocol/entries.js';
 import { brokenOutcome, givenUpOutcome, type Outcome } from '../../shared/protocol/outcome.js';
 import type { LedgerWriter } from '../../shared/queue/ledger-writer.js';
 import type { Log } from '../../shared/runtime/log.js';
@@ -47,7 +47,7 @@ export class ChatRecorder implements ChatListener {
   }
 
   joined(command: ChatCommand, { id, deadline }: { id: string; deadline: number }): void {
-    const origin = originOf(command, deadline);
+    const origin = encodeOrigin(originOf(command, deadline));
     const endedAt = this.#deps.now();
     const entry: NewEntry = { kind: 'joined', chat: command.requestId, origin, joins: id, endedAt };
     this.#appendSome(command.user, entry);
@@ -64,7 +64,7 @@ export class ChatRecorder implements ChatListener {
     if (isOwn || isStandIn(outcome)) {
       const endedAt = hasLeft ? left.at : this.#deps.now();
       const addedAt = this.#timeOf(opening.receivedAt);
-      const origin = originOf(command, claimed.deadline);
+      const origin = encodeOrigin(originOf(command, claimed.deadline));
       void this.#deps.ledger.append({ kind: 'left', chat: chat.id, origin, code, addedAt, endedAt });
     }
     this.#count(command, { code, leftWith: left?.code, attempts: attemptsOf(chat, code, outcome) });
@@ -72,7 +72,7 @@ export class ChatRecorder implements ChatListener {
 
   refused(command: ChatCommand, { code, receivedAt }: Refusal): void {
     const times = { addedAt: this.#timeOf(receivedAt), endedAt: this.#deps.now() };
-    const origin = originOf(command, times.endedAt);
+    const origin = encodeOrigin(originOf(command, times.endedAt));
     this.#appendSome('', { kind: 'left', chat: command.requestId, origin, code, ...times });
     this.#count(command, { code, attempts: [] });
   }

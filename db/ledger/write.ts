@@ -5,6 +5,8 @@ import { calls, requests, usageDays } from '../schema.js';
 import type { CallRow, LedgerBatch } from './rows.js';
 import { dayKey, listOf, named, sumColumns, summands } from './sums.js';
 
+type Table = typeof calls | typeof requests;
+
 /**
  * Writes the rows in one statement, as often as one likes: what is there already adds nothing. Each table is written in
  * the order of its keys, so that two writers do not wait for each other in a circle.
@@ -63,10 +65,17 @@ export async function writeLedger(
 }
 
 /** Rows in JSON, under the names of their columns. */
-export function toRecords(table: typeof calls | typeof requests, rows: readonly object[]): string {
+export function toRecords(table: Table, rows: readonly object[]): string {
   const columns = Object.entries(getTableColumns(table)).map(([key, { name }]) => [key, name] as const);
-  const toRecord = (row: object) =>
-    Object.fromEntries(columns.map(([key, name]) => [name, row[key as keyof typeof row]]));
+  // Every chat comes by here: this is several times as fast as leaving the times to `JSON.stringify`.
+  const toRecord = (row: object) => {
+    const record: Record<string, unknown> = {};
+    for (const [key, name] of columns) {
+      const value: unknown = row[key as keyof typeof row];
+      if (value !== undefined) record[name] = value instanceof Date ? value.toISOString() : value;
+    }
+    return record;
+  };
   return JSON.stringify(rows.map(toRecord));
 }
 

@@ -40,10 +40,12 @@ export function openPrices(options: {
   file?: string | undefined;
   foreign?: ReadonlySet<ProviderId>;
 }): Prices {
-  const { file, shipped } = loadPrices(options.file);
+  const loaded = loadPrices(options.file);
+  const file = toFinder(loaded.file);
+  const shipped = toFinder(loaded.shipped);
   const find = (provider: ProviderId, model: string): readonly Price[] | undefined => {
     const keys = formsOf(model).map((form) => `${provider}/${form}`);
-    return findIn(file, keys) ?? (options.foreign?.has(provider) ? undefined : findIn(shipped, keys));
+    return file(keys) ?? (options.foreign?.has(provider) ? undefined : shipped(keys));
   };
   return {
     costOf: (call) => costOf(call, find(call.provider, call.model) ?? []),
@@ -51,12 +53,15 @@ export function openPrices(options: {
   };
 }
 
-/** The prices under the closest key, or else under the longest pattern, such as `openai/sim-*`, that fits a key. */
-function findIn(list: PriceList, keys: readonly string[]): readonly Price[] | undefined {
-  const own = keys.find((key) => list.has(key));
-  if (own !== undefined) return list.get(own);
+/** Finds the prices under the closest key, or else under the longest pattern, such as `openai/sim-*`, that fits one. */
+function toFinder(list: PriceList) {
   const patterns = [...list.keys()].filter((key) => key.endsWith('*')).sort((a, b) => b.length - a.length);
-  return list.get(patterns.find((one) => keys.some((key) => key.startsWith(one.slice(0, -1)))) ?? '');
+  const fits = (pattern: string, keys: readonly string[]) =>
+    keys.some((key) => key.startsWith(pattern.slice(0, -1)));
+  return (keys: readonly string[]): readonly Price[] | undefined => {
+    const own = keys.find((key) => list.has(key)) ?? patterns.find((pattern) => fits(pattern, keys));
+    return own === undefined ? undefined : list.get(own);
+  };
 }
 
 function costOf({ tier, at, tokens, requests }: PricedCall, prices: readonly Price[]): Cost {

@@ -12,7 +12,7 @@ import { eachOf, version, writtenVersion } from './version.js';
 
 const provider = z.enum(providerIds);
 /** PostgreSQL takes no U+0000; models and types of errors have the names that others give them. */
-const text = (max: number) => z.string().transform((value) => value.replaceAll('\0', '').slice(0, max));
+const text = (max: number) => z.string().overwrite((value) => value.replaceAll('\0', '').slice(0, max));
 const time = z.number().min(0).max(8.64e15);
 const count = z.number().catch(Number.NaN);
 
@@ -42,8 +42,10 @@ export type Origin = z.output<typeof originSchema>;
 /** The name of a chat's jobs. */
 export const encodeOrigin = (origin: Origin): string => JSON.stringify(origin);
 
+const originText = jsonText(originSchema);
+
 /** Who asked for a job, by its name; undefined for one that an older release has added. */
-export const decodeOrigin = (name: string): Origin | undefined => jsonText(originSchema).safeParse(name).data;
+export const decodeOrigin = (name: string): Origin | undefined => originText.safeParse(name).data;
 
 const callTokens = z.object({
   input: count,
@@ -108,7 +110,7 @@ const endSchema = z.object({
 
 export type ChatEnd = z.output<typeof endSchema>;
 
-const ofChat = { v: version, chat: text(64), origin: originSchema };
+const ofChat = { v: version, chat: text(64), origin: originText };
 const ofJob = { ...ofChat, attempt: z.int().min(1).max(99), addedAt: time, provider };
 
 const entrySchema = z.discriminatedUnion('kind', [
@@ -131,11 +133,14 @@ const entrySchema = z.discriminatedUnion('kind', [
 ]);
 
 export type Entry = z.output<typeof entrySchema>;
-type Unversioned<E> = E extends unknown ? Omit<E, 'v'> : never;
-export type NewEntry = Unversioned<Entry>;
+type Written<E> = E extends unknown ? Omit<E, 'v' | 'origin'> & { origin: string } : never;
+/** An entry before it is written: its origin is the name of the chat's jobs. */
+export type NewEntry = Written<Entry>;
 
 /** An entry as JSON text. */
 export const encodeEntry = (entry: NewEntry): string => JSON.stringify({ v: writtenVersion, ...entry });
 
+const entryText = jsonText(entrySchema);
+
 /** Reads what `encodeEntry` wrote; undefined for anything else. */
-export const decodeEntry = (entry: string): Entry | undefined => jsonText(entrySchema).safeParse(entry).data;
+export const decodeEntry = (entry: string): Entry | undefined => entryText.safeParse(entry).data;

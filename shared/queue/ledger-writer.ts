@@ -1,6 +1,6 @@
 import type { ProviderId } from '../contracts/contract.js';
 import { chatAndAttemptOf } from '../protocol/attempts.js';
-import { type ChatEnd, decodeOrigin, encodeEntry, type NewEntry, type Origin } from '../protocol/entries.js';
+import { type ChatEnd, encodeEntry, encodeOrigin, type NewEntry, type Origin } from '../protocol/entries.js';
 import { resultTimeoutMs } from '../protocol/stored-chat.js';
 import type { Log } from '../runtime/log.js';
 import { retry } from '../runtime/retry.js';
@@ -56,9 +56,9 @@ export class LedgerWriter {
   }
 }
 
-/** Who asked for a job whose name does not say it: an older release has added that. */
-export const originByName = (name: string, known: Partial<Origin> & Pick<Origin, 'provider'>): Origin =>
-  decodeOrigin(name) ?? { user: '', api: '', deadline: 0, ...known };
+/** A job's name, or what is known of who asked for it where an older release has named it. */
+export const originByName = (name: string, known: Pick<Origin, 'provider'> & Partial<Origin>): string =>
+  name.startsWith('{') ? name : encodeOrigin({ user: '', api: '', deadline: 0, ...known });
 
 /** The entries of jobs whose runs were lost; `end` is how their chats have ended with that, if they have. */
 export const lostEntries = (

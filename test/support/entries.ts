@@ -1,10 +1,13 @@
-import type { NewEntry, Origin } from '../../shared/protocol/entries.js';
+import { encodeOrigin, type NewEntry, type Origin } from '../../shared/protocol/entries.js';
 
 /** Who asks in tests. */
 export const originOfTest = (own: Partial<Origin> = {}): Origin => ({
   ...{ user: 'me', api: 'chat', provider: 'openai', deadline: Date.now() + 60_000 },
   ...own,
 });
+
+/** The name of a test's jobs. */
+export const nameOfTest = (own: Partial<Origin> = {}): string => encodeOrigin(originOfTest(own));
 
 /** A ledger that keeps what is appended. */
 export function openTestLedger() {

@@ -1,4 +1,4 @@
-import { type ChatEnd, decodeOrigin, type NewEntry, type Origin } from '../../shared/protocol/entries.js';
+import { type ChatEnd, decodeOrigin, type NewEntry } from '../../shared/protocol/entries.js';
 import { nextOf, type Outcome } from '../../shared/protocol/outcome.js';
 import { lostEntries, originByName } from '../../shared/queue/ledger-writer.js';
 import type { JobEnd } from './outcomes.js';
@@ -36,7 +36,7 @@ export function lostRunsOf(job: RunningJob): NewEntry[] {
   return lostEntries(provider, [{ id, name, addedAt, lost }], end);
 }
 
-const originOf = ({ provider, queued, facts: { user = '' } }: RunningJob): Origin =>
+const originOf = ({ provider, queued, facts: { user = '' } }: RunningJob): string =>
   originByName(queued.name, { provider, user });
 
 function chatEndOf(job: RunningJob, end: JobEnd | undefined): ChatEnd {

@@ -6,10 +6,10 @@ import { decodeEntry, type Entry, encodeEntry, type NewEntry } from '../../../sh
 import type { Outbox, RecordStore } from '../../../shared/queue/queue-store.js';
 import { meteredRow } from '../../support/calls.js';
 import { openTestDatabase } from '../../support/database.js';
-import { originOfTest } from '../../support/entries.js';
+import { nameOfTest } from '../../support/entries.js';
 import { createRecordingLog } from '../../support/recording-log.js';
 
-const origin = originOfTest();
+const origin = nameOfTest();
 const job = { chat: 'c', origin, attempt: 1, addedAt: 5, provider: 'openai' } as const;
 const run = (own: Partial<Extract<NewEntry, { kind: 'run' }>> = {}): NewEntry => ({
   ...{ kind: 'run', ...job, run: 1, calls: [meteredRow()], ...own },
