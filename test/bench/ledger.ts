@@ -18,7 +18,7 @@ const users = 2000;
 const fill = (from: number, last: number, all: number): SQL[] => {
   const chats = sql.raw(`
     (select n, md5(n::text)::uuid::text as chat, 'user-' || n % ${users} as user_id, 'gpt-' || n % 20 as model,
-       now() - (${all} - n) * interval '${days} days' / ${all} as ended_at,
+       now() - interval '${days} days' * ((${all} - n)::float8 / ${all}) as ended_at,
        case when n % 50 = 0 then 'provider_error' else 'ok' end as code
      from generate_series(${from}, ${last}) as n) as made`);
   return [
