@@ -34,7 +34,6 @@ const maxBatch = 500;
 /** A process that dies with the lease delays the ledger for as long. */
 const leaseMs = 1000;
 const leaseKey = 'lease.ledger';
-const dayMs = 86_400_000;
 
 /**
  * Moves the entries of the outbox to the tables of the ledger, with their costs, in one API process at a time. Two at
@@ -137,7 +136,7 @@ export class LedgerDrain {
     if (cost.nanoDollars !== undefined)
       return { costNanos: Number(cost.nanoDollars), priceDated: cost.dated ?? null };
     const { provider, model, at } = priced;
-    const key = `${Math.floor(Number(at) / dayMs)} ${provider} ${model}`;
+    const key = `${at.toISOString().slice(0, 10)} ${provider} ${model}`;
     if (call.answeredModel && !this.#warned.has(key)) {
       this.#warned.set(key, true);
       this.#deps.log.warn({ provider, model, unknown: cost.unknown }, 'the cost of a call is unknown');
