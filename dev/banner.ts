@@ -45,6 +45,7 @@ Quillgate is up at ${origin}/
 ${isVerbose ? details(facts) : `  Providers  ${summary(facts)}\n`}
 Try it
 ${curls.join('\n')}
+${claudeCode(facts)}
 
 ${isVerbose ? '' : `More is at ${origin}/, and in npm start -- --verbose.\n`}Ctrl-C stops everything; the data stays.
 `;
@@ -84,6 +85,10 @@ OpenAI-compatible clients (in their environment, not in .env here, where these n
   OPENAI_API_KEY=${tokens.chat.file ? tokens.chat.token : '$CHAT_TOKEN'}
 `;
 }
+
+/** The two variables of Claude Code, before its command. */
+const claudeCode = ({ config, tokens: { chat } }: Facts): string =>
+  `  ANTHROPIC_BASE_URL=${originOf(config)} ANTHROPIC_AUTH_TOKEN=${chat.file ? chat.token : '$CHAT_TOKEN'} claude`;
 
 const secretLine = (secret: string, file: string | undefined): string =>
   file ? `${secret}   (kept in ${file})` : 'as set in the environment';

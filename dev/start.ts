@@ -118,6 +118,10 @@ async function startEverything(config: Config, environment: Environment, { lifec
     SIMULATOR_URL: simulatorUrl,
     REAL_PROVIDERS: '',
     PRICES_FILE: config.PRICES_FILE ?? (simulator && writePrices(config.DATA_DIR)),
+    // Claude Code asks for Claude, which nobody plays under its name.
+    MODEL_ALIASES:
+      environment.MODEL_ALIASES ??
+      (simulated.includes('anthropic') ? 'claude-*=anthropic/sim-script' : undefined),
   };
   const workerPorts = [config.WORKER_PORT, await freePort()];
   const workers = workerPorts.map((port, index) =>

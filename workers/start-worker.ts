@@ -15,7 +15,7 @@ import type { Turn } from '../shared/conversation.js';
 import { JsonThread } from '../shared/json/json-thread.js';
 import { openInstruments, type WorkerInstruments } from '../shared/metrics/instruments.js';
 import { workerMetrics } from '../shared/metrics/metrics.js';
-import { readTexts, withImages } from '../shared/queue/blobs.js';
+import { readInBase64, readTexts, withImages } from '../shared/queue/blobs.js';
 import { closeChannels, openChannels } from '../shared/queue/channels.js';
 import { LedgerWriter } from '../shared/queue/ledger-writer.js';
 import { startPruner } from '../shared/queue/pruner.js';
@@ -123,6 +123,7 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
   const readJobTexts: PoolWorkerTools['readTexts'] = ({ chatId }, job) =>
     readTexts({ blobs: store.blobs, parse: (text) => parseIn(thread, text) }, chatId, job);
   const loadImages = (turns: readonly Turn[], user?: string) => withImages(store.blobs, turns, user);
+  const loadBlobs: CallChainDeps['loadBlobs'] = (blobs, user = '') => readInBase64(store.blobs, user, blobs);
   const ledger = new LedgerWriter({ outbox: store.outbox, metrics: instruments.metrics, log });
   const shared = {
     ...deps,
@@ -137,7 +138,8 @@ async function startPools(deps: StartDeps): Promise<Pool[]> {
     imageRoom,
   };
   for (const part of parts) {
-    const pool = new Pool({ ...shared, ...part, withImages: loadImages, fill, readTexts: readJobTexts });
+    const reading = { withImages: loadImages, loadBlobs, fill, readTexts: readJobTexts };
+    const pool = new Pool({ ...shared, ...part, ...reading });
     starting.push(pool.start().then(() => pool));
   }
   return Promise.all(starting);

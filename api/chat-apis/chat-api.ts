@@ -23,6 +23,7 @@ export interface ChatApi {
   /** Failures below these paths are sent by `sendFailure`; the longest path counts. */
   readonly roots: readonly string[];
   readonly sendFailure: SendFailure;
+  readonly apiKeyHeader?: 'x-api-key';
   /** The operation that begins chats comes first. */
   readonly operations: readonly Operation[];
   /** The schemas that `openApi` of its operations refers to, with examples; added to what the generator has of them. */
@@ -37,7 +38,7 @@ export interface Operation {
   /** Whether its requests are counted as chats; operators find it below `/admin`, too. */
   readonly beginsChat?: boolean;
   /** Limits of its JSON body; absent means that it has none. */
-  readonly body?: (config: Config) => Pick<BodyLimits, 'maxBytes' | 'maxDepth'>;
+  readonly body?: (config: Config) => Pick<BodyLimits, 'maxBytes' | 'maxDepth' | 'digits'>;
   readonly openApi: OpenApiOperation;
   /** Answers the request. Failures that it throws are sent as those of its API. */
   readonly handle: (

@@ -1,8 +1,8 @@
 import type { ListedModel } from '../../shared/fleet/fleet.js';
 import type { Schema } from '../openapi/docs.js';
 import type { ChatApiDeps, Operation } from './chat-api.js';
-import { errorAnswers, jsonOf, objectOf, textOf } from './openai-chat/open-api.js';
-import { modelNotFound } from './openai-chat/openai-error.js';
+import { errorAnswersOf, jsonOf, objectOf, textOf } from './open-api-parts.js';
+import { modelNotFound } from './request-options.js';
 
 /** A model that may be named at an API of others; its schema says what the fields mean. */
 const toModel = ({ provider, model, since }: ListedModel, id = `${provider}/${model}`) => ({
@@ -32,7 +32,10 @@ export const modelOperations: readonly Operation[] = [
         'The models that may be named here, and their other names, but for those that only a pattern allows.',
       security,
       parameters: [],
-      responses: { 200: { description: 'The models', content: jsonOf('ModelPage') }, ...errorAnswers({}) },
+      responses: {
+        200: { description: 'The models', content: jsonOf('ModelPage') },
+        ...errorAnswersOf('OpenAiError', {}, { isChat: false }),
+      },
     },
     handle: (_request, response, deps) => void response.json({ object: 'list', data: modelsOf(deps) }),
   },
@@ -56,7 +59,7 @@ export const modelOperations: readonly Operation[] = [
       ],
       responses: {
         200: { description: 'The model', content: jsonOf('Model') },
-        ...errorAnswers({ 404: 'No such model' }),
+        ...errorAnswersOf('OpenAiError', { 404: 'No such model' }, { isChat: false }),
       },
     },
     handle: ({ params: { id } }, response, deps) => {

@@ -40,11 +40,7 @@ const otherApis: readonly (readonly [addresses: string, instead: string, send?: 
     '/v1/images /v1/videos /v1/audio /v1/realtime /v1/moderations /v1/files /v1/uploads /v1/batches /v1/fine_tuning /v1/evals /v1/containers',
     'of OpenAI’s API it has chat completions and models',
   ],
-  [
-    '/v1/messages /v1/complete',
-    `${client}, and a model such as anthropic/…; Claude Code, which speaks Anthropic’s API alone, needs a translating proxy. No model is missing`,
-    sendAnthropicError,
-  ],
+  ['/v1/complete', 'of Anthropic’s API it has messages', sendAnthropicError],
   ['/v1beta /v1beta1 /v1alpha', `${client}, and a model such as vertexai/…`, sendGoogleError],
   ['/api/chat /api/generate /api/embed /api/tags /api/show', client, sendOllamaError],
 ];

@@ -3,7 +3,7 @@ import { parseTargets } from '../../shared/config/variable-types.js';
 import { type ProviderId, providerIds, type Target } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
-import { modelName } from '../../shared/models/model-names.js';
+import { findAlias, type ModelAlias, modelName } from '../../shared/models/model-names.js';
 import { invalid } from '../../shared/validation.js';
 import { onCredentialsEnd, reloadAccess } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
@@ -87,6 +87,58 @@ export function readProvider(request: HttpRequest): ProviderId | undefined {
   const provider = providerIds.find((id) => id === named);
   if (named !== undefined && provider === undefined) throw new Failure('unknown_provider');
   return provider;
+}
+
+/**
+ * How long a client waits, in milliseconds: as its `X-Stainless-Timeout` says (openai-node, `src/client.ts`), or its
+ * `X-Stainless-Read-Timeout`, the longest time between two pieces (openai-python, `src/openai/_base_client.py`).
+ * Undefined for what is no time, such as the 0 of less than a second.
+ */
+export function readClientTimeoutMs(request: HttpRequest): number | undefined {
+  const seconds = request.get('X-Stainless-Timeout') ?? request.get('X-Stainless-Read-Timeout');
+  const isTime = seconds !== undefined && /^\d{1,9}(\.\d{1,9})?$/.test(seconds) && Number(seconds) > 0;
+  return isTime ? Number(seconds) * 1000 : undefined;
+}
+
+/** For a model that does not exist, or that callers may not use. */
+export const modelNotFound = (detail = mustBeUsable): Failure =>
+  new Failure('not_found', { errors: [{ pointer: '/model', detail }] });
+
+const mustBeUsable =
+  'must name a model that may be used here, as provider/model or with X-LLM: openai, anthropic, bedrock or vertexai; GET /v1/models lists models';
+
+/** The failure at an API where the model comes from the body: errors about the model point there. */
+export function inBodyTerms(failure: Failure): Failure {
+  const { code, facts } = failure;
+  if (facts.modelUnknown)
+    return modelNotFound('names a model that its provider does not know; GET /v1/models lists models');
+  return code === 'invalid_request' && facts.errors?.[0]?.pointer === 'X-LLM-Model'
+    ? modelNotFound()
+    : failure;
+}
+
+interface ReadModelOptions {
+  aliases?: readonly ModelAlias[];
+  /** The provider that a bare name stands for at this API; absent means none. */
+  ofBare?: (name: string) => ProviderId | undefined;
+}
+
+/** Reads `provider/model`, or a bare model of the provider that the header names, or else an alias. */
+export function readModel(
+  id: string,
+  named: ProviderId | undefined,
+  { aliases = [], ofBare = () => undefined }: ReadModelOptions,
+) {
+  const prefix = providerIds.find((each) => id.startsWith(`${each}/`));
+  if (prefix !== undefined && named !== undefined && prefix !== named)
+    throw invalid('/model', 'names a different provider than X-LLM');
+  const alias = prefix === undefined && named === undefined ? findAlias(id, aliases) : undefined;
+  if (alias) return { ...alias, replyModel: id };
+  const bare = prefix === undefined && named === undefined ? ofBare(id) : undefined;
+  const provider = prefix ?? named ?? bare;
+  const model = checkModel(prefix === undefined ? id : id.slice(prefix.length + 1));
+  if (provider === undefined || model === undefined) throw modelNotFound();
+  return { provider, model, replyModel: bare ? id : `${provider}/${model}` };
 }
 
 /** Returns the model's name; throws `invalid_request` for what cannot be one. */

@@ -10,6 +10,7 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { WrittenContent } from '../../shared/protocol/chat-content.js';
 import type { Origin } from '../../shared/protocol/entries.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
+import type { RequestBody } from '../../shared/protocol/request-body.js';
 import type { ShareLevel } from '../../shared/queue/add-attempt.js';
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
@@ -48,6 +49,8 @@ export interface ChatCommand extends Attachment {
   bytes: number;
   /** The images of its turns whose bytes came along, until they are stored. */
   images?: UploadedImage[] | undefined;
+  /** Present where its request goes on as its client wrote it, in place of turns and parameters. */
+  body?: RequestBody | undefined;
   /** The request's parameters for the model. Only those that the provider's models support. */
   parameters?: ModelParameters | undefined;
   /** The parts of the reply that the caller can be given beside texts and calls; absent means none. */
@@ -77,7 +80,7 @@ export type Asker = Pick<Origin, 'name' | 'token' | 'api' | 'console' | 'session
 
 /** An image that came with a request. */
 export interface UploadedImage {
-  readonly part: StoredImage;
+  readonly part: Pick<StoredImage, 'sha256'>;
   readonly bytes: Buffer;
 }
 
@@ -177,7 +180,7 @@ export function toNewJob(
   { id, deadline, expiresAt }: ClaimedChat,
   attempt: Attempt,
 ): NewJob {
-  const { written, reasoning, isStrict, trace, stream } = command;
+  const { written, body, reasoning, isStrict, trace, stream } = command;
   return {
     ...attempt,
     ...jobOwnerOf(command, attempt.provider),
@@ -188,6 +191,7 @@ export function toNewJob(
     trace,
     origin: originOf(command, deadline),
     keptUntil: expiresAt,
+    ...(body && { body }),
     ...(reasoning && { reasoning }),
     ...(isStrict && { isStrict }),
     ...(stream && { stream: true, firstDeltaBy: startBy }),

@@ -1,6 +1,6 @@
 import { findUnsupported } from '../../shared/models/provider-support.js';
 import { type ConversationChange, changesFor, listChanges } from '../../shared/protocol/alternating-turns.js';
-import type { ChatContent } from '../../shared/protocol/chat-content.js';
+import type { TurnsContent } from '../../shared/protocol/chat-content.js';
 import { invalidRequest } from '../../shared/validation.js';
 import type { ChatCommand } from './chat-command.js';
 
@@ -19,7 +19,7 @@ const remedies: Record<ConversationChange, string> = {
   'dropped-blank': 'has blank text; leave it out',
 };
 
-interface Strict extends ChatContent, Pick<ChatCommand, 'provider' | 'changes' | 'fallback' | 'isStrict'> {}
+interface Strict extends TurnsContent, Pick<ChatCommand, 'provider' | 'changes' | 'fallback' | 'isStrict'> {}
 
 /** Throws `invalid_request` for a strict chat whose conversation a provider that may answer gets changed. */
 export function refuseChanges({

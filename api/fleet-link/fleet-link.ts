@@ -86,7 +86,7 @@ export class FleetLink implements FleetSource {
     const { queues, relay } = this.#connected();
     const span = trace && startSend(trace, { ...job, id: jobId });
     const traced = span && { traceparent: span.traceparent };
-    const payload = encodeWrittenJob({ v: writtenVersion, ...job, ...traced, replyTo: relay.nodeId });
+    const payload = encodeWrittenJob({ ...job, ...traced, replyTo: relay.nodeId });
     const name = encodeOrigin(origin);
     const newJob = { jobId, name, payload, priority: priorityOf(level, { isAsync }) };
     const add = () => addJob(queueOf(queues, job.provider), this.#deps.store, newJob);

@@ -104,7 +104,7 @@ function FilterForm({ query }: { query: URLSearchParams }) {
           <SelectField label="Provider" options={[all, ...providers]} {...chosen('provider')} />
           <TextField label="Model" {...of('model')} />
           <SelectField label="Result" options={namesOf(results)} {...chosen('result')} />
-          <SelectField label="API" options={namesOf(['chat', 'completions'])} {...chosen('api')} />
+          <SelectField label="API" options={namesOf(['chat', 'completions', 'messages'])} {...chosen('api')} />
           <TextField label="Session" {...of('session')} />
           <TextField label="Provider’s request id" {...of('providerRequestId')} />
           <TextField label="From, UTC" type="datetime-local" step={1} {...of('from')} />

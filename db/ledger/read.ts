@@ -129,7 +129,7 @@ function conditionsOf(filter: RequestFilter, { before, windowStart }: Place): (S
 const at = (ms: number): SQL => sql`to_timestamp(${ms}::float8 / 1000)`;
 
 /** The id of a chat, by what a caller knows: completions have a prefix. */
-export const toChatId = (id: string): string => id.replace(/^chatcmpl-/, '').toLowerCase();
+export const toChatId = (id: string): string => id.replace(/^(chatcmpl-|msg_)/, '').toLowerCase();
 
 /** The requests of these chats with the sums of their calls, the last that ended first. */
 const selectRequests = (db: Drizzle, chats: SQL) =>

@@ -13,33 +13,37 @@ export interface TreeLimits {
   maxDepth: number;
   /** Members of all objects and arrays together; an empty one counts as one. */
   maxValues: number;
+  /** The word that begins texts in the place of numbers that JavaScript would change; absent where they may change. */
+  digits?: string | undefined;
 }
 
 /** The value of a text, or why there is none: it is `malformed`, or a phrase says what is wrong with it. */
 export type ReadJson = { value: unknown } | { malformed: true } | { excess: string };
 
-/** The values of a chat that are written. */
-export interface ChatValues {
-  turns: unknown;
-  /** Absent or undefined is not written. */
-  parameters?: unknown;
+/** The values of a chat that are written: turns with parameters, where they are not undefined, or a body. */
+export type ChatValues =
+  | { readonly turns: unknown; readonly parameters?: unknown }
+  | { readonly body: MarkedBody };
+
+/** A body in which words stand for what is written otherwise. */
+export interface MarkedBody {
+  readonly value: unknown;
+  /** The beginning of each word, which no caller can guess: its digits follow, or a full stop in the place of bytes. */
+  readonly mark: string;
 }
 
-/** JSON text of each value. */
-export interface ChatTexts {
-  turns: string;
-  parameters?: string;
-}
+/** JSON text of each value; in that of a body each line feed, which JSON text has nowhere else, stands for bytes. */
+export type ChatTexts = { turns: string; parameters?: string } | { body: string };
 
-/** `{"turns":…,"parameters":…}` as JSON text in UTF-8, in memory of its own. */
+/** `{"turns":…,"parameters":…}` or `{"body":…}` as text in UTF-8, in memory of its own. */
 export interface ChatBytes {
   bytes: Uint8Array<ArrayBuffer>;
   /** How many bytes those are: they are dropped once they are stored. */
   size: number;
   /** The digest of the bytes, in hexadecimal. */
   sha256: string;
-  /** How many of the bytes are the text of the turns, which begins at `turnsAt`. */
-  turnsBytes: number;
+  /** Where the text of the turns or the body begins, and where it ends. */
+  place: readonly [start: number, end: number];
 }
 
 /** JSON text with words in the place of other texts. */
@@ -54,9 +58,6 @@ export interface Filling {
 export interface FilledText {
   bytes: Uint8Array<ArrayBuffer>;
 }
-
-/** Where the text of the turns begins in `ChatBytes`. */
-export const turnsAt = '{"turns":'.length;
 
 /** The most bytes in UTF-8 that the texts of a chat have together as `ChatTexts`. */
 export const maxTextBytes = 1_048_576;
@@ -84,7 +85,8 @@ export function readJson(bytes: Uint8Array, limits: TreeLimits): ReadJson {
   const { excess } = measureTree(bytes, limits);
   if (excess !== undefined) return { excess };
   try {
-    const value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    const value = limits.digits === undefined ? JSON.parse(text) : parseMarking(text, limits.digits);
     return isWellFormed(value) ? { value } : { excess: 'has text that is not well-formed Unicode' };
   } catch {
     // The parser's message quotes the text.
@@ -92,22 +94,51 @@ export function readJson(bytes: Uint8Array, limits: TreeLimits): ReadJson {
   }
 }
 
+// ES2025's, which the compiler does not know yet.
+const { parse } = JSON as unknown as {
+  parse: (
+    text: string,
+    reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
+  ) => unknown;
+};
+
+/** Numbers of so many digits, or with an exponent, may change; the way around them takes several times as long. */
+const mayChange = /\d{16}|\d[eE]/;
+
+/** Parses JSON text with the digits of numbers that would change behind `mark`. */
+const parseMarking = (text: string, mark: string): unknown =>
+  mayChange.test(text)
+    ? parse(text, (_, value, { source = '' }) =>
+        typeof value === 'number' && String(value) !== source ? `${mark}${source}` : value,
+      )
+    : JSON.parse(text);
+
 /** Writes the texts of a chat; as bytes if they have more than `maxTextBytes`. */
-export function writeChat({ turns, parameters }: ChatValues): ChatTexts | ChatBytes {
-  const texts = {
-    turns: JSON.stringify(turns),
-    ...(parameters !== undefined && { parameters: JSON.stringify(parameters) }),
-  };
-  const turnsBytes = Buffer.byteLength(texts.turns);
-  const others = texts.parameters === undefined ? '}' : `,"parameters":${texts.parameters}}`;
-  const othersBytes = Buffer.byteLength(others);
-  if (turnsBytes + othersBytes <= maxTextBytes) return texts;
-  const bytes = Buffer.from(new ArrayBuffer(turnsAt + turnsBytes + othersBytes));
-  bytes.write('{"turns":');
-  bytes.write(texts.turns, turnsAt);
-  bytes.write(others, turnsAt + turnsBytes);
-  return { bytes, size: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex'), turnsBytes };
+export function writeChat(chat: ChatValues): ChatTexts | ChatBytes {
+  const texts = 'body' in chat ? { body: writeBody(chat.body) } : writeTurns(chat);
+  const [name, first] = 'body' in texts ? ['body', texts.body] : ['turns', texts.turns];
+  const head = `{"${name}":`;
+  const others = 'parameters' in texts ? `,"parameters":${texts.parameters}}` : '}';
+  const end = head.length + Buffer.byteLength(first);
+  const size = end + Buffer.byteLength(others);
+  if (size - head.length <= maxTextBytes) return texts;
+  const bytes = Buffer.from(new ArrayBuffer(size));
+  bytes.write(head);
+  bytes.write(first, head.length);
+  bytes.write(others, end);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return { bytes, size, sha256, place: [head.length, end] };
 }
+
+const writeTurns = ({ turns, parameters }: Extract<ChatValues, { turns: unknown }>) => ({
+  turns: JSON.stringify(turns),
+  ...(parameters !== undefined && { parameters: JSON.stringify(parameters) }),
+});
+
+const writeBody = ({ value, mark }: MarkedBody): string =>
+  JSON.stringify(value).replaceAll(new RegExp(`"${mark}([-+.\\deE]+)"`, 'g'), (_, digits: string) =>
+    digits === '.' ? '"\n"' : digits,
+  );
 
 /** Writes JSON text in UTF-8 with each text in the place of its words. */
 export function fillText({ text, mark, texts }: Filling): FilledText {
@@ -122,7 +153,9 @@ export function fillText({ text, mark, texts }: Filling): FilledText {
 
 /** How many bytes texts take on the queue; those in a job, whose stores write it as JSON, are quoted twice. */
 export const queuedBytesOf = (texts: ChatTexts | ChatBytes): number =>
-  'bytes' in texts ? texts.size : Buffer.byteLength(JSON.stringify([texts.turns, texts.parameters ?? '{}']));
+  'bytes' in texts
+    ? texts.size
+    : Buffer.byteLength(JSON.stringify(Object.values({ parameters: '{}', ...texts })));
 
 const [quote, backslash, comma] = Buffer.from('"\\,');
 const opening = new Set(Buffer.from('[{'));

@@ -1,18 +1,27 @@
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
 import { partsOf, type Turn } from '../conversation.js';
-import { type ChatBytes, type ChatTexts, turnsAt } from '../json/json-worker.js';
+import type { ChatBytes, ChatTexts, MarkedBody } from '../json/json-worker.js';
 import type { ModelParameters } from '../models/model-parameters.js';
 import { unsupportedReason } from '../models/provider-support.js';
 import { changesFor } from './alternating-turns.js';
+import type { RequestBody } from './request-body.js';
 
 /**
- * What a chat says: its turns, and the parameters for its model. On the way from an API to an adapter this file alone
- * looks inside; what a further API brings is added here.
+ * What a chat says: its turns, and the parameters for its model; or its request as its API's client wrote it. On the
+ * way from an API to an adapter this file alone looks inside; what a further API brings is added here.
  */
-export interface ChatContent {
+export type ChatContent = TurnsContent | BodyContent;
+
+export interface TurnsContent {
   turns: readonly Turn[];
   /** Absent means none. */
   parameters?: ModelParameters | undefined;
+}
+
+export interface BodyContent {
+  readonly body: MarkedBody;
+  /** The providers that cannot be asked for it. */
+  readonly unfitFor: readonly ProviderId[];
 }
 
 /** The content of a chat as it goes to the queue: written once. */
@@ -29,24 +38,31 @@ export const toWritten = (content: ChatContent, texts: ChatTexts | ChatBytes): W
   texts,
 });
 
-/** The bytes of the turns' text in UTF-8. */
-export const turnsBytesOf = ({ texts }: WrittenContent): Uint8Array =>
-  'bytes' in texts ? texts.bytes.subarray(turnsAt, turnsAt + texts.turnsBytes) : Buffer.from(texts.turns);
+/** The bytes of the text of turns or body in UTF-8. */
+export const mainBytesOf = ({ texts }: WrittenContent): Uint8Array =>
+  'bytes' in texts
+    ? texts.bytes.subarray(...texts.place)
+    : Buffer.from('body' in texts ? texts.body : texts.turns);
 
-const needsParts = ({ turns, parameters = {} }: ChatContent): boolean =>
-  parameters.tools !== undefined ||
-  parameters.format !== undefined ||
-  turns.some(({ content }) => typeof content !== 'string');
+const needsParts = (content: ChatContent): boolean => {
+  if ('body' in content) return true;
+  const { turns, parameters = {} } = content;
+  return (
+    parameters.tools !== undefined ||
+    parameters.format !== undefined ||
+    turns.some(({ content }) => typeof content !== 'string')
+  );
+};
 
 /** A request of this many bytes is worth a command of its own; a shorter one stays with the job's record. */
 const longRequest = 16_384;
 
 /** The data of a job without its content; undefined where that is short. */
-export function withoutContent<Data extends { turns?: unknown; parameters?: unknown }>(
+export function withoutContent<Data extends { turns?: unknown; parameters?: unknown; bodyText?: unknown }>(
   data: Partial<Data>,
 ): Data | undefined {
-  const { turns, parameters, ...others } = data;
-  if (lengthOf(turns) + lengthOf(parameters) < longRequest) return undefined;
+  const { turns, parameters, bodyText, ...others } = data;
+  if (lengthOf(turns) + lengthOf(parameters) + lengthOf(bodyText) < longRequest) return undefined;
   return { ...others, turns: '[]' } as unknown as Data;
 }
 
@@ -54,9 +70,11 @@ const lengthOf = (text: unknown): number => (typeof text === 'string' ? Buffer.b
 
 /** The providers that do not take one of the parts, or that a strict chat may not ask for its order. */
 export function unfitProviders(
-  { turns }: ChatContent,
+  content: ChatContent,
   { isStrict = false }: { isStrict?: boolean | undefined },
-): ProviderId[] {
+): readonly ProviderId[] {
+  if ('body' in content) return content.unfitFor;
+  const { turns } = content;
   const parts = turns.flatMap(partsOf);
   return providerIds.filter(
     (id) =>
@@ -71,18 +89,21 @@ interface Keyed {
   readonly model?: string | undefined;
   readonly parameters?: ModelParameters | undefined;
   readonly fallback?: readonly Target[] | undefined;
+  readonly body?: RequestBody | undefined;
 }
 
 /** SHA-256 in base64url: equal for requests with the same content, however their bodies are written. */
 export async function digestOf(
   written: WrittenContent,
-  { provider, model, parameters, fallback }: Keyed,
+  { provider, model, parameters, fallback, body }: Keyed,
 ): Promise<string> {
   const head = JSON.stringify([provider, model ?? null]);
-  const options = sortedEntries({ ...parameters, fallback }).map((entry) => `,${JSON.stringify(entry)}`);
+  const options = sortedEntries({ ...parameters, fallback, body }).map(
+    (entry) => `,${JSON.stringify(entry)}`,
+  );
   const text = [
     Buffer.from(`${head.slice(0, -1)},`),
-    turnsBytesOf(written),
+    mainBytesOf(written),
     Buffer.from(`${options.join('')}]`),
   ];
   // Not in this thread, which a large one would hold up.
@@ -91,7 +112,7 @@ export async function digestOf(
 }
 
 /** Sorted, so that the order in which a caller names them does not matter. */
-const sortedEntries = (options: ModelParameters & Pick<Keyed, 'fallback'>): [string, unknown][] =>
+const sortedEntries = (options: ModelParameters & Pick<Keyed, 'fallback' | 'body'>): [string, unknown][] =>
   Object.entries(options)
     .filter(([, value]) => value !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));

@@ -5,9 +5,10 @@ import { modelParametersSchema } from '../models/model-parameters.js';
 import { attemptSchema } from './attempts.js';
 import type { WrittenContent } from './chat-content.js';
 import { jsonText } from './json-text.js';
+import { requestBodySchema } from './request-body.js';
 import { configuredSchema } from './settings.js';
 import { endedChatsSchema } from './stored-chat.js';
-import { eachOf, version, writtenVersion } from './version.js';
+import { bodyVersion, eachOf, version, writtenVersion } from './version.js';
 
 /** All that crosses between processes: the job on the queue, and the messages on the relay. */
 
@@ -15,10 +16,13 @@ const provider = z.enum(providerIds);
 
 const parameters = modelParametersSchema.optional();
 
-/** The texts of a job: its conversation, and the caller's parameters for the model, absent means none. */
-export const jobTextsSchema = z.object({ turns: z.array(turnSchema).min(1), parameters });
+/** The texts of most jobs: their conversation, and the caller's parameters for the model, absent means none. */
+export const turnTextsSchema = z.object({ turns: z.array(turnSchema).min(1), parameters });
 
-export type JobTexts = z.output<typeof jobTextsSchema>;
+export type TurnTexts = z.output<typeof turnTextsSchema>;
+
+/** The same, or the JSON text of a body that goes on as its client wrote it. */
+export type JobTexts = TurnTexts | { bodyText: string };
 
 /** Where texts lie that are too long for a job: their digest, in hexadecimal, and their length as JSON in UTF-8. */
 const longTexts = z.object({ sha256: z.string(), bytes: z.int().positive() });
@@ -31,8 +35,11 @@ const jobFields = z.object({
   /** Id of the chat; absent means the job's, as in a first attempt. */
   chatId: z.string().optional(),
   /** Absent, like the parameters, where the texts lie beside the job. */
-  turns: jsonText(jobTextsSchema.shape.turns).optional(),
+  turns: jsonText(turnTextsSchema.shape.turns).optional(),
   parameters: jsonText(modelParametersSchema).optional(),
+  /** In place of turns and parameters: a request that goes on as its client wrote it, and the text of its body. */
+  body: requestBodySchema.optional(),
+  bodyText: z.string().optional(),
   texts: longTexts.optional(),
   /** Whether it must fail if the model refuses a hint of the parameters; absent means to ask without that hint. */
   isStrict: z.literal(true).optional(),
@@ -59,7 +66,7 @@ const jobFields = z.object({
 
 /** A conversation to answer; the payload of a job on the queue `chat-<provider>`. */
 export const chatJobSchema = jobFields.refine(
-  ({ turns, texts }) => turns !== undefined || texts !== undefined,
+  ({ turns, body, bodyText, texts }) => (body ? bodyText : turns) !== undefined || texts !== undefined,
 );
 
 /** The job as a worker reads it. */
@@ -69,19 +76,23 @@ export type ChatJob = z.output<typeof chatJobSchema>;
 export type ChatJobPayload = z.input<typeof chatJobSchema>;
 
 /** A job whose texts are written. */
-export type WrittenJob = Omit<ChatJob, 'turns' | 'parameters' | 'texts'> & {
+export type WrittenJob = Omit<ChatJob, 'v' | 'turns' | 'parameters' | 'bodyText' | 'texts'> & {
   readonly written: WrittenContent;
 };
 
 /** Writes a job down for the queue; `chatJobSchema` reads it back. */
-export const encodeWrittenJob = ({ written: { texts }, ...job }: WrittenJob): ChatJobPayload => ({
-  ...job,
-  ...('bytes' in texts ? { texts: { sha256: texts.sha256, bytes: texts.size } } : texts),
-});
+export function encodeWrittenJob({ written: { texts }, ...job }: WrittenJob): ChatJobPayload {
+  const written = { v: versionOf(job), ...job };
+  if ('bytes' in texts) return { ...written, texts: { sha256: texts.sha256, bytes: texts.size } };
+  return 'body' in texts ? { ...written, bodyText: texts.body } : { ...written, ...texts };
+}
+
+const versionOf = ({ body }: Pick<ChatJob, 'body'>): number => (body ? bodyVersion : writtenVersion);
 
 /** Writes a job down again that was read; its texts stay where they are. */
-export function encodeChatJob({ turns, parameters, texts, ...job }: ChatJob): ChatJobPayload {
-  if (texts) return { ...job, texts };
+export function encodeChatJob({ turns, parameters, ...read }: ChatJob): ChatJobPayload {
+  const job = { ...read, v: versionOf(read) };
+  if (job.texts || job.body) return job;
   return {
     ...job,
     turns: JSON.stringify(turns),

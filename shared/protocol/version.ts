@@ -4,10 +4,13 @@ import { jsonText } from './json-text.js';
 /** One version for all that crosses between processes, or outlives them in the queue's store (decision 12). */
 
 /** The newest that this release reads; it reads all before as well. */
-const newest = 4;
+const newest = 5;
 
 /** The version that this release writes, whatever stands under it: the release before reads all of it so. */
 export const writtenVersion = 1;
+
+/** The version of a job whose request goes on as its client wrote it, which the release before does not read. */
+export const bodyVersion = 5;
 
 /** The `v` of everything that is read. After reading, all of it is of this release's version; writing decides anew. */
 export const version = z

@@ -1,6 +1,7 @@
 import type { Part, StoredImage, Turn } from '../conversation.js';
 import { Failure } from '../failures.js';
-import { type ChatJob, type JobTexts, jobTextsSchema, type LongTexts } from '../protocol/messages.js';
+import { type ChatJob, type JobTexts, type LongTexts, turnTextsSchema } from '../protocol/messages.js';
+import type { RequestBody } from '../protocol/request-body.js';
 import { retry, retryBriefly } from '../runtime/retry.js';
 
 /** Names the bytes of an image or of a job's texts: those of two users are apart, even if they are the same. */
@@ -58,9 +59,7 @@ const isStoredImage = (part: Part): part is StoredImage => part.type === 'image'
  * `internal` if one cannot be read: it is gone, as after a crash of PostgreSQL, or the store is down.
  */
 export async function withImages(store: BlobStore, turns: readonly Turn[], user = ''): Promise<Turn[]> {
-  const loaded = new Map<string, string>();
-  for (const image of turns.flatMap(storedImagesOf))
-    if (!loaded.has(image.sha256)) loaded.set(image.sha256, await readImage(store, user, image));
+  const loaded = await readInBase64(store, user, turns.flatMap(storedImagesOf));
   return turns.map((turn) => {
     if (typeof turn.content === 'string') return turn;
     const withData = (part: Part) =>
@@ -72,8 +71,20 @@ export async function withImages(store: BlobStore, turns: readonly Turn[], user 
 const storedImagesOf = ({ content }: Turn): StoredImage[] =>
   typeof content === 'string' ? [] : content.filter(isStoredImage);
 
-const readImage = async (store: BlobStore, user: string, { sha256, bytes }: StoredImage) =>
-  (await readBlob(store, { user, key: sha256 }, bytes)).toString('base64');
+type NamedBlob = RequestBody['blobs'][number];
+
+/** Blobs of a user in base64 by their digests, each read once. Throws as `withImages`. */
+export async function readInBase64(
+  store: BlobStore,
+  user: string,
+  blobs: readonly NamedBlob[],
+): Promise<Map<string, string>> {
+  const loaded = new Map<string, string>();
+  for (const { sha256, bytes } of blobs)
+    if (!loaded.has(sha256))
+      loaded.set(sha256, (await readBlob(store, { user, key: sha256 }, bytes)).toString('base64'));
+  return loaded;
+}
 
 /** Reads a blob of so many bytes. Throws a retryable `internal` if they are gone, or the store is down. */
 async function readBlob(store: BlobStore, name: BlobName, bytes: number): Promise<Buffer> {
@@ -123,11 +134,12 @@ type ParseJson = (text: Buffer) => Promise<unknown>;
 export async function readTexts(
   { blobs, parse }: { blobs: BlobStore; parse: ParseJson },
   chatId: string,
-  { user, texts }: Pick<ChatJob, 'user' | 'texts'>,
+  { user, body, texts }: Pick<ChatJob, 'user' | 'body' | 'texts'>,
 ): Promise<JobTexts> {
   if (texts === undefined) throw new Error('a job without texts');
   const text = await readBlob(blobs, nameOfTexts({ id: chatId, user }, texts), texts.bytes);
-  return jobTextsSchema.parse(text.length > threadBytes ? await parse(text) : JSON.parse(text.toString()));
+  if (body) return { bodyText: text.toString('utf8', '{"body":'.length, text.length - 1) };
+  return turnTextsSchema.parse(text.length > threadBytes ? await parse(text) : JSON.parse(text.toString()));
 }
 
 interface EndedJob {

@@ -4,7 +4,7 @@ import { afterAll } from 'vitest';
 import { eventFrame } from '../../dev/simulator/bedrock/event-frame.js';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import { piecesOf, textOfTape } from '../../shared/protocol/parts.js';
-import type { Provider } from '../../workers/providers/provider.js';
+import type { OnDelta, Provider, ProviderRequest } from '../../workers/providers/provider.js';
 import { providerSetups } from './providers.js';
 import { ask, callsOf, type ProviderCommand } from './replies.js';
 import { serve } from './serve.js';
@@ -65,6 +65,11 @@ export async function startPlaying(setup?: string) {
   return {
     /** The body of the last request, as it was written. */
     sent: () => played.sent,
+    /** Makes the call with this request as it is. */
+    playRequest: (id: ProviderId, answer: PlayedAnswer, request: ProviderRequest, onDelta?: OnDelta) => {
+      played.answer = answer;
+      return (providers.get(id) as Provider).run(request, onDelta);
+    },
     /** Makes the call, and gives the reply with its calls as lists, its text, and its parts. */
     play: async (
       id: ProviderId,

@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import type { Turn } from '../../shared/conversation.js';
 import { Failure, type FailureCode, type TimeLimit } from '../../shared/failures.js';
+import { type Filling, fillText } from '../../shared/json/json-worker.js';
 import { changesFor } from '../../shared/protocol/alternating-turns.js';
+import type { RequestBody } from '../../shared/protocol/request-body.js';
 import { threadBytes } from '../../shared/queue/blobs.js';
 import type { Gate } from '../gate/gate.js';
 import { CutForFallback } from '../gate/gated-call.js';
@@ -8,8 +11,9 @@ import {
   type OnDelta,
   type Provider,
   type ProviderReply,
-  type StandIns,
+  type ProviderRequest,
   standIn,
+  type WrittenBody,
 } from '../providers/provider.js';
 import type { Call, MeteredCall, Next, PassedCall, PreparedCall, TimedCall } from './call.js';
 import { meter } from './meter.js';
@@ -22,9 +26,13 @@ export interface CallChainDeps extends RetryDeps {
   gate: Pick<Gate, 'run'>;
   metrics: { watchCall(call: PreparedCall, next: Next<PreparedCall>): Promise<ProviderReply> };
   /** Puts the texts of a long request into its body, in a thread. */
-  fill?: ((body: string, texts: StandIns) => Promise<Uint8Array>) | undefined;
+  fill?: ((body: string, texts: Omit<Filling, 'text'>) => Promise<Uint8Array>) | undefined;
   /** Gives stored images their `data`; `user` is the id of the one who sent them. */
   withImages?: ((turns: readonly Turn[], user?: string) => Promise<readonly Turn[]>) | undefined;
+  /** Gives blobs of a user in base64, by their digests. */
+  loadBlobs?:
+    | ((blobs: RequestBody['blobs'], user?: string) => Promise<ReadonlyMap<string, string>>)
+    | undefined;
 }
 
 /** All that a call passes on its way to the provider of a pool, from the outside in. */
@@ -88,7 +96,10 @@ export function prepare(call: PassedCall, { refused, provider }: PrepareDeps, ne
 const trace = (call: TimedCall, next: Next<TimedCall>): Promise<ProviderReply> =>
   call.job.trace?.watchCall(call, next) ?? next(call);
 
-async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDeps): Promise<ProviderReply> {
+async function ask(
+  call: TimedCall,
+  { provider, withImages, loadBlobs, fill }: CallChainDeps,
+): Promise<ProviderReply> {
   const { job, sent, signal, onLife, onBegin, traceparent, user, meter } = call;
   const { deltas } = job;
   const show: OnDelta | undefined =
@@ -98,16 +109,39 @@ async function ask(call: TimedCall, { provider, withImages, fill }: CallChainDep
       deltas.append(...piece);
     });
   const onDelta = show && sent.reasoning === 'opaque' ? holdOpaque(show) : show;
+  const hooks = { signal, onLife, onBegin, traceparent, meter };
+  if (sent.body) {
+    const fillBody = await loadBody(sent.body, { user, loadBlobs, fill }).finally(() =>
+      signal.throwIfAborted(),
+    );
+    return await provider.run({ ...sent, ...hooks, fillBody }, onDelta);
+  }
   const loading = withImages && imageBytesOf(sent) > 0 && withImages(sent.turns, user);
   // It may take longer than the call has time, which then says more than how the reading ended.
   const turns = loading ? await loading.finally(() => signal.throwIfAborted()) : sent.turns;
-  const hooks = { signal, onLife, onBegin, traceparent, meter };
   const { bytes = 0 } = call.chatJob.texts ?? {};
   const texts = bytes > threadBytes ? standIn(turns, provider) : undefined;
   const written =
     texts && fill ? { turns: texts.turns, fillBody: (body: string) => fill(body, texts) } : { turns };
   // Awaited, so that stack traces have this step.
   return await provider.run({ ...sent, ...hooks, ...written }, onDelta);
+}
+
+/** Reads what lies beside a body, and gives the function that puts it in its place. */
+async function loadBody(
+  { blobs }: WrittenBody,
+  { user, loadBlobs, fill }: Pick<CallChainDeps, 'loadBlobs' | 'fill'> & { user?: string | undefined },
+): Promise<ProviderRequest['fillBody']> {
+  const loaded = blobs.length > 0 ? await loadBlobs?.(blobs, user) : undefined;
+  const texts = blobs.map(({ sha256 }) => loaded?.get(sha256) ?? '');
+  if (texts.length === 0) return undefined;
+  return async (text) => {
+    const mark = `blob-${randomUUID()}-`;
+    const marked = text.split('\n').map((piece, n) => (n === 0 ? piece : `${mark}${n - 1}.${piece}`));
+    const filling = { text: marked.join(''), mark, texts };
+    const length = text.length + texts.reduce((sum, each) => sum + each.length, 0);
+    return fill && length > threadBytes ? fill(filling.text, filling) : fillText(filling).bytes;
+  };
 }
 
 /**

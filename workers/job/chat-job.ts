@@ -68,8 +68,7 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     if (leftMs <= 0) throw new Failure('timeout');
     // A stream only has to begin by then.
     if (deltas === undefined) throwIfTooLate(job.timings.queueMs, leftMs, deps.times);
-    const { turns, parameters } = chatJob;
-    const texts = turns ? { turns, parameters } : await deps.readTexts(job, chatJob);
+    const texts = textsOf(chatJob) ?? (await deps.readTexts(job, chatJob));
     job.signal.throwIfAborted();
     const request = toModelRequest({ ...chatJob, ...texts }, deps.settings);
     const reply = await deps.call(firstCall({ job, chatJob, request, settings: deps.settings }));
@@ -82,6 +81,12 @@ async function answer(job: RunningJob, chatJob: ChatJob, deps: ChatJobDeps): Pro
     deps.onFailure(error);
     return toFailedOutcome(error, job.timings);
   }
+}
+
+/** The texts of a job that lie in it. */
+function textsOf({ turns, parameters, bodyText }: ChatJob): JobTexts | undefined {
+  if (bodyText !== undefined) return { bodyText };
+  return turns && { turns, parameters };
 }
 
 /**

@@ -12,7 +12,7 @@ import {
 } from '../../shared/models/model-parameters.js';
 import { providerModels } from '../../shared/models/provider-models.js';
 import { parametersFor } from '../../shared/models/provider-support.js';
-import type { ChatJob, JobTexts } from '../../shared/protocol/messages.js';
+import type { ChatJob, JobTexts, TurnTexts } from '../../shared/protocol/messages.js';
 import { type AddedPart, addedParts } from '../providers/errors/refusals.js';
 import type { FinishReason, ProviderRequest } from '../providers/provider.js';
 
@@ -21,34 +21,48 @@ export type ModelRequest = Omit<ProviderRequest, 'signal' | 'onLife' | 'onBegin'
 
 /** A job's request within its pool's limits. Throws `invalid_request` for a model or image host that is not allowed. */
 export function toModelRequest(
-  job: JobTexts & Pick<ChatJob, 'provider' | 'model' | 'user' | 'reasoning'>,
+  job: JobTexts & Pick<ChatJob, 'provider' | 'model' | 'user' | 'reasoning' | 'body'>,
   settings: PoolConfig,
-) {
+): ModelRequest {
   const model = job.model ?? settings.model;
   const { model: defaultModel, models, environment } = settings;
   // The API has checked this, but not where it has not heard of this pool yet.
   if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
-  const { imageHosts, userKey } = settings;
-  const isForeign = (part: Part) =>
-    imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
-  if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
-    throw new Failure('invalid_request', { refusedParameter: 'images' });
+  const { userKey } = settings;
+  const own = {
+    model,
+    reasoning: job.reasoning,
+    ...(userKey !== undefined && { user: hashUser(userKey, job.user) }),
+  };
+  const limit = outputLimitOf(model, settings.maxOutputTokens) ?? Number.POSITIVE_INFINITY;
+  if ('bodyText' in job) {
+    const { body } = job;
+    if (body === undefined) throw new Failure('internal');
+    refuseForeign(body.links?.map((url) => ({ type: 'image', url })) ?? [], settings);
+    const maxOutputTokens = Math.min(body.maxTokens, limit);
+    return { ...own, turns: [], maxOutputTokens, body: { ...body, text: job.bodyText } };
+  }
+  refuseForeign(job.turns.flatMap(partsOf), settings);
   const taken = parametersFor(job.provider, job.parameters ?? {});
   const { maxOutputTokens: asked, cacheKey = ownCacheKey(job), ...parameters } = taken;
-  const limit = outputLimitOf(model, settings.maxOutputTokens);
-  const maxOutputTokens = limit === undefined ? asked : Math.min(asked ?? limit, limit);
+  const least = Math.min(asked ?? limit, limit);
   return {
+    ...own,
     turns: job.turns,
-    model,
-    maxOutputTokens,
+    maxOutputTokens: least === Number.POSITIVE_INFINITY ? undefined : least,
     parameters,
     cacheKey,
-    reasoning: job.reasoning,
     ...(settings.asksThinking && job.reasoning === 'shown' && { asksThinking: true }),
     blankAllowedFor: blankEndsOf(job),
-    ...(userKey !== undefined && { user: hashUser(userKey, job.user) }),
-  } satisfies ModelRequest;
+  };
+}
+
+/** Throws for an image on a host from which the provider may not fetch it. */
+function refuseForeign(parts: readonly Part[], { imageHosts }: PoolConfig): void {
+  const isForeign = (part: Part) =>
+    imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
+  if (parts.some(isForeign)) throw new Failure('invalid_request', { refusedParameter: 'images' });
 }
 
 /**
@@ -65,7 +79,7 @@ const shorten = (_: string, value: unknown): unknown =>
   typeof value === 'string' ? value.slice(0, 65_536) : value;
 
 /** The same for all requests of a user's conversation, which begin with the same turn of the user. */
-function ownCacheKey({ provider, turns, user }: JobTexts & Pick<ChatJob, 'provider' | 'user'>) {
+function ownCacheKey({ provider, turns, user }: TurnTexts & Pick<ChatJob, 'provider' | 'user'>) {
   if (!providerModels[provider].hasCacheKey) return undefined;
   const first = turns.find(({ role }) => role === 'user');
   const content =
@@ -78,7 +92,7 @@ function ownCacheKey({ provider, turns, user }: JobTexts & Pick<ChatJob, 'provid
  * A model may begin with a text to stop at, and one that thinks may use up the limit before it writes. After results
  * of calls Claude may have nothing to add. https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons
  */
-function blankEndsOf({ turns, parameters = {} }: JobTexts): FinishReason[] {
+function blankEndsOf({ turns, parameters = {} }: TurnTexts): FinishReason[] {
   const { stop, maxOutputTokens } = parameters;
   const last = turns.at(-1);
   const hasResults = last !== undefined && partsOf(last).some(({ type }) => type === 'tool_result');
@@ -88,11 +102,12 @@ function blankEndsOf({ turns, parameters = {} }: JobTexts): FinishReason[] {
   ];
 }
 
-/** Size of the stored images. */
-export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
+/** Size of the stored images, or of what lies beside a body. */
+export const imageBytesOf = ({ turns, body }: Pick<ModelRequest, 'turns' | 'body'>): number =>
   turns
     .flatMap((turn) => partsOf(turn))
-    .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
+    .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0) +
+  (body?.blobs ?? []).reduce((sum, { bytes }) => sum + bytes, 0);
 
 /** A part that a call can be made without. Without `reasoning` the model is asked not to think: some need that. */
 export type Omittable = ParameterName | AddedPart | 'signatures' | 'reasoning';
@@ -116,6 +131,8 @@ export const refusedIn = (request: ModelRequest, isRefused: (key: string) => boo
 
 /** The request without `omitted`, and whether that changes it; `ignored` has the hints left out that had an effect. */
 export function narrow(request: ModelRequest, omitted: ReadonlySet<Omittable>) {
+  // Its client mends a body that is refused.
+  if (request.body) return { request, isNarrower: false, ignored: undefined };
   const { parameters = {} }: { parameters?: ModelParameters | undefined } = request;
   const kept = { ...parameters };
   for (const name of hints) if (omitted.has(name)) delete kept[name];

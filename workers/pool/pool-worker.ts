@@ -40,6 +40,7 @@ export interface PoolWorkerTools {
   ledger: Pick<LedgerWriter, 'append' | 'flush'>;
   readTexts: ChatJobDeps['readTexts'];
   withImages?: CallChainDeps['withImages'];
+  loadBlobs?: CallChainDeps['loadBlobs'];
   fill?: CallChainDeps['fill'];
   tracing?: Tracing | undefined;
   log: Log;

@@ -11,13 +11,21 @@ import type { Filling } from '../../shared/json/json-worker.js';
 import type { ModelParameters, ParameterName } from '../../shared/models/model-parameters.js';
 import type { Usage } from '../../shared/protocol/attempts.js';
 import type { Mark } from '../../shared/protocol/parts.js';
+import type { RequestBody } from '../../shared/protocol/request-body.js';
 import type { withTimeout } from '../../shared/runtime/retry.js';
 import type { AddedPart } from './errors/refusals.js';
 import type { CallMeter } from './reply/call-meter.js';
 import { toObjectText } from './reply/exact-json.js';
 
+/** A body that goes on as its client wrote it; see `requestBodySchema`. */
+export interface WrittenBody extends RequestBody {
+  readonly text: string;
+}
+
 /** A request to a provider. */
 export interface ProviderRequest {
+  /** In place of turns and parameters. */
+  body?: WrittenBody | undefined;
   /** The conversation in order; at least one turn, none of them blank. Stored images have their `data`. */
   turns: readonly Turn[];
   /** The provider's own model name. */

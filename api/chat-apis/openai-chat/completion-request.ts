@@ -1,28 +1,27 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
-import { type ProviderId, providerIds } from '../../../shared/contracts/contract.js';
+import type { ProviderId } from '../../../shared/contracts/contract.js';
 import { givenFields } from '../../../shared/json/json.js';
-import { findAlias, type ModelAlias } from '../../../shared/models/model-names.js';
+import type { ModelAlias } from '../../../shared/models/model-names.js';
 import {
   type ModelParameters,
   modelParametersSchema,
   type ParameterName,
 } from '../../../shared/models/model-parameters.js';
 import { findUnsupported, ignoredHints } from '../../../shared/models/provider-support.js';
-import type { ChatContent } from '../../../shared/protocol/chat-content.js';
+import type { TurnsContent } from '../../../shared/protocol/chat-content.js';
 import { invalid, invalidRequest } from '../../../shared/validation.js';
 import type { ChatCommand } from '../../chat/chat-command.js';
 import { prefersStrict } from '../../http/prefer.js';
 import { listFields, type UnknownField, unknownFieldsOf } from '../../http/query.js';
-import { checkModel } from '../request-options.js';
+import { readModel } from '../request-options.js';
 import { type CompletionBody, fieldNames, unservedFields } from './completion-body.js';
 import { readConversation } from './conversation.js';
 import type { RequestImages } from './images.js';
-import { modelNotFound } from './openai-error.js';
 import { inFormat, inTool, invalidSchema, readTools } from './tools-body.js';
 
 /** A request in the terms of the chat service, and the form of its answer. */
 export interface CompletionRequest
-  extends ChatContent,
+  extends TurnsContent,
     Pick<ChatCommand, 'provider' | 'changes' | 'reasoning'> {
   model: string;
   /** The model's name in the reply: `provider/model`, or the name of `MODEL_ALIASES` that was asked for. */
@@ -42,7 +41,7 @@ export function toCompletionRequest(
   named: ProviderId | undefined,
   { images, aliases = [] }: { images: RequestImages; aliases?: readonly ModelAlias[] },
 ): CompletionRequest {
-  const { provider, model, replyModel } = readModel(fields.model, named, aliases);
+  const { provider, model, replyModel } = readModel(fields.model, named, { aliases });
   if (fields.stream_options && fields.stream !== true)
     throw invalid('/stream_options', 'is only for streams');
   const { turns, changes } = readConversation(fields.messages, { provider, images });
@@ -61,19 +60,6 @@ export function toCompletionRequest(
     isStream: fields.stream === true,
     includesUsage: fields.stream_options?.include_usage === true,
   };
-}
-
-/** `provider/model`, or a bare model of the provider that the header names, or else an alias. */
-function readModel(id: string, named: ProviderId | undefined, aliases: readonly ModelAlias[]) {
-  const prefix = providerIds.find((each) => id.startsWith(`${each}/`));
-  if (prefix !== undefined && named !== undefined && prefix !== named)
-    throw invalid('/model', 'names a different provider than X-LLM');
-  const alias = prefix === undefined && named === undefined ? findAlias(id, aliases) : undefined;
-  if (alias) return { ...alias, replyModel: id };
-  const provider = prefix ?? named;
-  const model = checkModel(prefix === undefined ? id : id.slice(prefix.length + 1));
-  if (provider === undefined || model === undefined) throw modelNotFound();
-  return { provider, model, replyModel: `${provider}/${model}` };
 }
 
 /** Throws `invalid_request` for what the provider cannot be asked for at all. */

@@ -1,82 +1,9 @@
 import generated from '../../generated/openapi.json' with { type: 'json' };
-import type { Answer, Operation, Schema } from '../../openapi/docs.js';
-import { commonAnswers } from '../../openapi/openapi.js';
-
-/** JSON of the schema with this name. */
-export const jsonOf = (schema: string): Record<string, { schema: unknown }> => ({
-  'application/json': { schema: { $ref: `#/components/schemas/${schema}` } },
-});
-
-/** A text field. */
-export const textOf = (description: string): Schema => ({ type: 'string', description });
-
-/** An object with all of these fields, and maybe with others. */
-export const objectOf = (
-  description: string,
-  { properties, ...own }: Schema & Required<Pick<Schema, 'properties'>>,
-): Schema => ({
-  ...own,
-  description,
-  type: 'object',
-  properties,
-  required: Object.keys(properties),
-  additionalProperties: true,
-});
-
-type Headers = NonNullable<Answer['headers']>;
-
-const text = { schema: { type: 'string' } };
-const chatHeaders: Headers = {
-  'Preference-Applied': text,
-  'X-Ignored-Fields': text,
-  'Idempotency-Replayed': text,
-  'Content-Location': text,
-  'X-LLM-Attempts': text,
-};
-/** Refused before anything of the chat is known. */
-const refusedEarly: ReadonlySet<string> = new Set(['401', '403', '405', '415']);
-
-/** The errors of an operation: those that all have, and its own by status. `isChat` if it takes a conversation. */
-export function errorAnswers(
-  own: Readonly<Record<string, string>>,
-  { isChat = false }: { isChat?: boolean } = {},
-): Record<string, Answer> {
-  const common = Object.entries(commonAnswers({ hasBody: isChat })).map(([status, [description]]) => [
-    status,
-    description,
-  ]);
-  const descriptions: Record<string, string> = { ...Object.fromEntries(common), ...own };
-  return Object.fromEntries(
-    Object.entries(descriptions).map(([status, description]) => {
-      const isLimited = status === '429' || status >= '500';
-      const headers: Headers = {
-        'x-should-retry': {
-          description: '`true` or `false`: whether the clients of OpenAI try again by themselves.',
-          ...text,
-        },
-        ...(isChat && !refusedEarly.has(status) && chatHeaders),
-        ...(isLimited && {
-          'Retry-After': text,
-          'retry-after-ms': { description: 'As `Retry-After`, in milliseconds.', ...text },
-        }),
-        ...(['401', '403'].includes(status) && { 'WWW-Authenticate': text }),
-        ...(status === '405' && { Allow: text }),
-      };
-      return [status, { description, headers, content: jsonOf('OpenAiError') }];
-    }),
-  );
-}
+import type { Operation, Schema } from '../../openapi/docs.js';
+import { errorAnswersOf, header, jsonOf, objectOf, textOf } from '../open-api-parts.js';
 
 /** Only the text of a chat is written differently here. */
 const chatAnswers = generated.paths['/chat'].post.responses;
-
-const header = (name: string, description: string, schema: Schema = { type: 'string' }) => ({
-  description,
-  in: 'header',
-  name,
-  required: false,
-  schema,
-});
 
 export const createChatCompletionApi: Operation = {
   operationId: 'createChatCompletion',
@@ -114,18 +41,15 @@ export const createChatCompletionApi: Operation = {
       headers: chatAnswers['202'].headers,
       content: jsonOf('AcceptedChat'),
     },
-    ...errorAnswers(
-      {
-        400: 'Bad request, or one that the provider refused',
-        404: 'No such model or provider',
-        422: 'The key was used with another request',
-        429: 'Over a limit, of this server or of the provider',
-        502: 'The provider failed, or refused our credentials',
-        503: 'Overloaded, or the provider or the queue is unavailable',
-        504: 'Not in time',
-      },
-      { isChat: true },
-    ),
+    ...errorAnswersOf('OpenAiError', {
+      400: 'Bad request, or one that the provider refused',
+      404: 'No such model or provider',
+      422: 'The key was used with another request',
+      429: 'Over a limit, of this server or of the provider',
+      502: 'The provider failed, or refused our credentials',
+      503: 'Overloaded, or the provider or the queue is unavailable',
+      504: 'Not in time',
+    }),
   },
 };
 

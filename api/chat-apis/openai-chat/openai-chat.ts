@@ -1,4 +1,4 @@
-import type { Request as HttpRequest, Response as HttpResponse } from 'express';
+import type { Response as HttpResponse } from 'express';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { answeredBy, type Completion } from '../../chat/chat-result.js';
 import { refuseChanges } from '../../chat/conversation-changes.js';
@@ -6,7 +6,7 @@ import { elapsedMsOf, recordProvider } from '../../http/problem.js';
 import type { ChatApi, ChatApiDeps } from '../chat-api.js';
 import { modelOperations, modelSchemas } from '../models.js';
 import { chatIdOf, completionHeaders } from '../mount.js';
-import { readOptions, readProvider } from '../request-options.js';
+import { readClientTimeoutMs, readOptions, readProvider } from '../request-options.js';
 import { serveChat } from '../serve.js';
 import { type CompletionHead, finishReasonOf, toChatCompletion } from './completion.js';
 import { completionBody, parseCompletionBody } from './completion-body.js';
@@ -59,17 +59,6 @@ async function createChatCompletion(
   const content = { turns, parameters: asked.parameters };
   const form = { send, stream: isStream ? stream : undefined };
   return serveChat(response, { content, command, applied, form }, chatService);
-}
-
-/**
- * How long a client waits, in milliseconds: as its `X-Stainless-Timeout` says (openai-node, `src/client.ts`), or its
- * `X-Stainless-Read-Timeout`, the longest time between two pieces (openai-python, `src/openai/_base_client.py`).
- * Undefined for what is no time, such as the 0 of less than a second.
- */
-function readClientTimeoutMs(request: HttpRequest): number | undefined {
-  const seconds = request.get('X-Stainless-Timeout') ?? request.get('X-Stainless-Read-Timeout');
-  const isTime = seconds !== undefined && /^\d{1,9}(\.\d{1,9})?$/.test(seconds) && Number(seconds) > 0;
-  return isTime ? Number(seconds) * 1000 : undefined;
 }
 
 /** OpenAI's chat completions, and the list of models. */

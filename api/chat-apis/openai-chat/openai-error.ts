@@ -1,6 +1,7 @@
 import type { Response as HttpResponse } from 'express';
 import { Failure, type FailureCode, failureKinds } from '../../../shared/failures.js';
 import type { ParameterName } from '../../../shared/models/model-parameters.js';
+import { inBodyTerms } from '../request-options.js';
 import { fieldNames } from './completion-body.js';
 
 /** How a failure looks to OpenAI's clients, which try again by themselves where `x-should-retry` does not forbid it. */
@@ -36,16 +37,9 @@ const errorKinds: Partial<Record<FailureCode, ErrorKind>> = {
 /** The wait of a failure that says that waiting helps, but not how long. */
 const usualRetryAfterMs = 1000;
 
-/** For a model that does not exist, or that callers may not use. */
-export const modelNotFound = (detail = mustBeUsable): Failure =>
-  new Failure('not_found', { errors: [{ pointer: '/model', detail }] });
-
-const mustBeUsable =
-  'must name a model that may be used here, as provider/model or with X-LLM: openai, anthropic, bedrock or vertexai; GET /v1/models lists models';
-
 /** The body that describes the failure; its schema says what the fields mean. */
 export function toOpenAiError(raised: Failure) {
-  const failure = inOpenAiTerms(raised);
+  const failure = inBodyTerms(raised);
   const { code, facts } = failure;
   const [first] = facts.errors ?? [];
   const { refusedParameter: refused } = facts;
@@ -85,7 +79,7 @@ const openAiCodes: ReadonlyMap<FailureCode, string> = new Map([['content_blocked
 
 /** Answers a failure as OpenAI's API would. */
 export function sendOpenAiError(response: HttpResponse, raised: Failure): void {
-  const failure = inOpenAiTerms(raised);
+  const failure = inBodyTerms(raised);
   const status = statusOf(failure);
   const kind = errorKinds[failure.code];
   const shouldRetry = kind ? (failure.facts.neverCalled ?? kind.shouldRetry ?? failure.retryable) : false;
@@ -102,16 +96,6 @@ export function sendOpenAiError(response: HttpResponse, raised: Failure): void {
 function statusOf(failure: Failure): number {
   if (failure.facts.credentialsRefused) return 502;
   return failure.facts.status ?? errorKinds[failure.code]?.status ?? failure.status;
-}
-
-/** Errors about the model point to the body, because here the model comes from it. */
-function inOpenAiTerms(failure: Failure): Failure {
-  const { code, facts } = failure;
-  if (facts.modelUnknown)
-    return modelNotFound('names a model that its provider does not know; GET /v1/models lists models');
-  return code === 'invalid_request' && facts.errors?.[0]?.pointer === 'X-LLM-Model'
-    ? modelNotFound()
-    : failure;
 }
 
 const typeOf = (status: number): string => {

@@ -16,7 +16,7 @@ const minute = 60_000;
 function upload(bytes: number): UploadedImage {
   const sha256 = randomBytes(32).toString('hex');
   return {
-    part: { type: 'image', mediaType: 'image/png', sha256, bytes },
+    part: { sha256 },
     bytes: Buffer.allocUnsafe(bytes),
   };
 }
@@ -166,7 +166,7 @@ describe('Uploads', () => {
 
 describe('long texts', () => {
   const textsOf = (bytes: number) => {
-    const texts = { bytes: new Uint8Array(bytes), size: bytes, sha256: 'digest', turnsBytes: bytes };
+    const texts = { bytes: new Uint8Array(bytes), size: bytes, sha256: 'digest', place: [0, bytes] as const };
     return { hasParts: false, texts };
   };
   const chatOf = (id: string, command: ChatCommand, storing?: Promise<void>) => {

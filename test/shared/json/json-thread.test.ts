@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { JsonThread } from '../../../shared/json/json-thread.js';
 import { maxTextBytes, readJson, writeChat } from '../../../shared/json/json-worker.js';
-import { turnsBytesOf } from '../../../shared/protocol/chat-content.js';
+import { mainBytesOf } from '../../../shared/protocol/chat-content.js';
 
 const thread = new JsonThread();
 afterAll(() => thread.end());
@@ -43,7 +43,7 @@ describe('a chat that is written in the thread', () => {
       expect(Buffer.from(bytes).toString()).toBe(JSON.stringify(chat));
       expect(sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
       const request = { hasParts: false, texts: written };
-      expect(Buffer.from(turnsBytesOf(request)).toString()).toBe(JSON.stringify(chat.turns));
+      expect(Buffer.from(mainBytesOf(request)).toString()).toBe(JSON.stringify(chat.turns));
     },
   );
 

@@ -6,7 +6,7 @@ import {
   type ChatJob,
   chatJobSchema,
   encodeChatJob,
-  type JobTexts,
+  type TurnTexts,
 } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
 
@@ -90,9 +90,9 @@ describe('decodeOutcome', () => {
 
 describe('queuedBytesOf', () => {
   const long = 'x'.repeat(10_000);
-  const turn = (...content: Part[]): JobTexts => ({ turns: [{ role: 'user', content }] });
+  const turn = (...content: Part[]): TurnTexts => ({ turns: [{ role: 'user', content }] });
 
-  it.each<[string, JobTexts]>([
+  it.each<[string, TurnTexts]>([
     ['a text', { turns: [{ role: 'user', content: long }] }],
     ['a text of quotes', { turns: [{ role: 'user', content: '"'.repeat(10_000) }] }],
     ['many short messages', { turns: Array(500).fill({ role: 'user', content: 'ä' }) }],

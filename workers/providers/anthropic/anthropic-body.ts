@@ -1,13 +1,13 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { z } from 'zod';
 import type { ImagePart, Part } from '../../../shared/conversation.js';
+import { parseExactly } from '../../../shared/json/exact-json.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { fitSchema, useOf } from '../../../shared/models/json-schema.js';
 import { claudeEffort, type ModelParameters, type Tool } from '../../../shared/models/model-parameters.js';
 import { type AlternatingTurn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from '../claude-thinking.js';
 import { argumentsOf, isCached, type ProviderRequest, resultText, toFittingId } from '../provider.js';
-import { parseExactly } from '../reply/exact-json.js';
 
 /**
  * The limit of a reply with its thinking, which a request must name, where its caller names none: Claude Code's own,

@@ -1,6 +1,6 @@
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { EventSourceMessage } from 'eventsource-parser';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { givenFields } from '../../../shared/json/json.js';
 import type { ErrorFacts } from '../errors/error-classification.js';
 import type { HttpClient } from '../http/http-client.js';
@@ -14,18 +14,12 @@ import {
   wholeBody,
 } from '../http/sdk-fetch.js';
 import type { Provider, ProviderRequest } from '../provider.js';
-import {
-  endReader,
-  laterCounts,
-  modelName,
-  tierName,
-  tokenCount,
-  tokenCounts,
-  withCache,
-} from '../reply/answer-fields.js';
+import { endReader, laterCounts } from '../reply/answer-fields.js';
 import { parseAnswer, toJsonText } from '../reply/exact-json.js';
 import { callProvider, type ReplyPart } from '../reply/provider-call.js';
+import { type block, message, refusalOf, streamEvent, toUsage, type UsageCounts } from './answer.js';
 import { type BodyOptions, type Thinking, toBody } from './anthropic-body.js';
+import { createWrittenCall, isWritten } from './written-body.js';
 
 /** How to reach Anthropic. */
 interface AnthropicSettings extends BodyOptions {
@@ -53,13 +47,16 @@ export function createAnthropicProvider(settings: AnthropicSettings, http: HttpC
     // Off, because a variable of the environment could put prompts into its spans.
     openTelemetry: false,
   });
+  const written = createWrittenCall(client, http);
   reuseRequest(client);
   return {
     id: 'anthropic',
     keepsSystem: !settings.isForeign,
     run: (request, onDelta) => {
       const parts = (own: ProviderRequest) =>
-        ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toBody(own, settings));
+        isWritten(own)
+          ? written(own)
+          : ((own.isStreamed ?? onDelta) ? streamed : whole)(client, own, toBody(own, settings));
       return callProvider({ provider: 'anthropic', request, parts, readError }, onDelta);
     },
     close: () => http.close(),
@@ -89,7 +86,7 @@ function* readWhole(body: string): Iterable<ReplyPart> {
 }
 
 async function* streamed(client: Anthropic, request: ProviderRequest, body: Body): AsyncGenerator<ReplyPart> {
-  let counts: z.infer<typeof usage>;
+  let counts: UsageCounts;
   const blocks = new Blocks();
   const response = await post(client, { ...body, stream: true }, toFetchOptions(request));
   for await (const events of readEvents(response)) {
@@ -186,68 +183,6 @@ const toEnd = endReader({
   // It goes on when it is sent back, which happens with tools of Anthropic's own alone.
   broken: ['pause_turn'],
 });
-
-/** The category of a refusal by a classifier: https://platform.claude.com/docs/en/build-with-claude/refusals-and-fallback */
-const refusalOf = ({ stop_reason, stop_details }: z.infer<typeof stopped>): string | undefined =>
-  stop_reason === 'refusal' ? (stop_details?.category ?? 'other') : undefined;
-
-const usage = tokenCounts({
-  input_tokens: tokenCount,
-  output_tokens: tokenCount,
-  cache_read_input_tokens: tokenCount,
-  cache_creation_input_tokens: tokenCount,
-  cache_creation: tokenCounts({ ephemeral_1h_input_tokens: tokenCount }),
-  service_tier: tierName,
-  output_tokens_details: tokenCounts({ thinking_tokens: tokenCount }),
-});
-
-const text = z.string().nullish();
-const block = z.object({
-  type: z.string(),
-  text,
-  id: text,
-  name: text,
-  input: z.unknown().optional(),
-  thinking: text,
-  signature: text,
-  data: text,
-});
-
-/** `RefusalStopDetails` of the SDK. */
-const details = z.object({
-  category: z
-    .string()
-    .regex(/^\w{1,50}$/)
-    .nullish()
-    .catch(undefined),
-});
-const stopped = z.object({ stop_reason: text, stop_details: details.nullish().catch(undefined) });
-
-const message = z.object({ model: modelName, content: z.array(block), ...stopped.shape, usage });
-
-const streamEvent = z.object({
-  type: text,
-  index: z.number().optional(),
-  message: z.object({ model: modelName, usage }).nullish(),
-  content_block: block.nullish(),
-  delta: z
-    .object({ type: text, text, partial_json: text, thinking: text, signature: text, ...stopped.shape })
-    .nullish(),
-  usage,
-});
-
-function toUsage(counts: z.infer<typeof usage>): ReplyPart['usage'] {
-  const { input_tokens, output_tokens, output_tokens_details } = counts ?? {};
-  const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = counts ?? {};
-  return {
-    inputTokens: withCache(input_tokens, read, written),
-    outputTokens: output_tokens,
-    cachedTokens: read,
-    cacheWriteTokens: written,
-    cacheWrite1hTokens: counts?.cache_creation?.ephemeral_1h_input_tokens,
-    reasoningTokens: output_tokens_details?.thinking_tokens,
-  };
-}
 
 function readError(error: unknown): ErrorFacts {
   if (!(error instanceof APIError)) return {};

@@ -7,13 +7,14 @@ import {
   type ToolCallPart,
   type Turn,
 } from '../../../shared/conversation.js';
+import { parseExactly } from '../../../shared/json/exact-json.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { fitSchema, useOf } from '../../../shared/models/json-schema.js';
 import { claudeEffort, type ModelParameters, type Tool } from '../../../shared/models/model-parameters.js';
 import { callsIn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from '../claude-thinking.js';
 import { argumentsOf, isCached, type ProviderRequest, resultText, toFittingId } from '../provider.js';
-import { asNumericValue, parseExactly } from '../reply/exact-json.js';
+import { asNumericValue } from '../reply/exact-json.js';
 
 /** The SDK's type of a document does not say that it takes any JSON. */
 type Json = NonNullable<Bedrock.ContentBlock.ToolUseMember['toolUse']['input']>;

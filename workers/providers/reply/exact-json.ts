@@ -1,21 +1,7 @@
+import { parseExactly, rawJSON } from '../../../shared/json/exact-json.js';
 import { isObject, readJson } from '../../../shared/json/json.js';
 
 /** JSON of which no number loses a digit: ids of 64 bits are common among the arguments of calls. */
-
-// Both are ES2025's, which the compiler does not know yet.
-const { rawJSON, parse } = JSON as unknown as {
-  rawJSON: (text: string) => unknown;
-  parse: (
-    text: string,
-    reviver: (key: string, value: unknown, context: { source?: string }) => unknown,
-  ) => unknown;
-};
-
-/** Parses JSON. `keep` gets the digits of each number that would change; by default JSON.stringify repeats them. */
-export const parseExactly = (text: string, keep: (digits: string) => unknown = rawJSON): unknown =>
-  parse(text, (_, value, { source = '' }) =>
-    typeof value === 'number' && String(value) !== source ? keep(source) : value,
-  );
 
 /** Parses the JSON of an answer: exactly, if it has a call whose arguments are an object and not a text. */
 export const parseAnswer = (text: string): unknown =>

@@ -23,8 +23,9 @@ import {
 import type { FinishReason, OnDelta, ProviderReply, ProviderRequest } from '../provider.js';
 import { type EndWord, laterCounts } from './answer-fields.js';
 import type { Heard } from './call-meter.js';
+import { OpenTape } from './open-tape.js';
 import { StopText } from './stop-text.js';
-import { type CallPiece, Tape } from './tape.js';
+import { type CallPiece, type ReplyTape, Tape } from './tape.js';
 import type { OpaqueBlock } from './tape-marks.js';
 
 /** The parts that an adapter reads from an answer, or a piece of one, in the order of these fields. */
@@ -90,7 +91,7 @@ export async function callProvider(call: ProviderCall, onDelta: OnDelta = ignore
   };
   signal.addEventListener('abort', abort);
   const request = { ...call.request, signal: over.signal };
-  const tape = new Tape(call.provider, request, onDelta);
+  const tape = new (request.body ? OpenTape : Tape)(call.provider, request, onDelta);
   const answer = new Answer(request, tape, call.stops && new StopText(call.stops));
   try {
     return await Promise.race([aborted.promise, answer.read(call.parts(request))]);
@@ -126,7 +127,7 @@ class Answer {
 
   constructor(
     private readonly request: ProviderRequest,
-    private readonly tape: Tape,
+    private readonly tape: ReplyTape,
     private readonly stop: StopText | undefined,
   ) {}
 

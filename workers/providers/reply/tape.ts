@@ -29,6 +29,12 @@ interface OpenCall extends CallPiece {
   isOver?: boolean;
 }
 
+/** The part of a tape that a reply is written with. */
+export type ReplyTape = Pick<
+  Tape,
+  'isEmpty' | 'keep' | 'addThinking' | 'addOpaque' | 'beginText' | 'addText' | 'addCall' | 'end'
+>;
+
 /**
  * A reply as it grows (docs/decisions/0044-parts-and-marks.md). Hands out each piece with the mark of the part that it
  * begins, and refuses what cannot be used.
@@ -236,7 +242,7 @@ export class Tape {
 }
 
 /** Characters that are kept of a reply with its thinking, far more than any model writes: a million tokens. */
-const maxReplyLength = 4_194_304;
+export const maxReplyLength = 4_194_304;
 
 /** OpenAI's limit of tools, and far more calls than a reply has. */
 const maxCalls = 128;

@@ -3,12 +3,12 @@ import { FunctionCallingConfigMode } from '@google/genai';
 import { z } from 'zod';
 import { type OpaquePart, type Part, partsOf, type ToolResultPart } from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
+import { parseExactly } from '../../../shared/json/exact-json.js';
 import { givenFields, readJson, readObject } from '../../../shared/json/json.js';
 import { fitSchema } from '../../../shared/models/json-schema.js';
 import type { ModelParameters, ReplyFormat } from '../../../shared/models/model-parameters.js';
 import { type AlternatingTurn, callsIn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { argumentsOf, type ProviderRequest } from '../provider.js';
-import { parseExactly } from '../reply/exact-json.js';
 
 /** A request as the SDK takes it. */
 export function toBody({ turns, model, maxOutputTokens, parameters = {} }: ProviderRequest) {

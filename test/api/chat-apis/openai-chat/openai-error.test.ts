@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { modelNotFound, sendOpenAiError } from '../../../../api/chat-apis/openai-chat/openai-error.js';
+import { sendOpenAiError } from '../../../../api/chat-apis/openai-chat/openai-error.js';
+import { modelNotFound } from '../../../../api/chat-apis/request-options.js';
 import { sendFailuresBy } from '../../../../api/http/problem.js';
 import { describeExcess, Failure, type FailureCode, failureCodes } from '../../../../shared/failures.js';
 import { modelNotAllowed } from '../../../../shared/fleet/live-pools.js';

@@ -122,7 +122,7 @@ describe('fields that nothing reads', () => {
     const { status, headers } = await post(body);
     expect([status, headers.get('x-ignored-fields')]).toEqual([200, names]);
     const { texts } = app.commands.at(-1)?.written ?? { texts: { turns: '[]' } };
-    const turns = 'bytes' in texts ? '[]' : texts.turns;
+    const turns = 'turns' in texts ? texts.turns : '[]';
     expect(JSON.parse(turns)[0]).toEqual(message);
   });
 
