@@ -150,6 +150,11 @@ interface FailureFacts {
   credentialsRefused?: boolean | undefined;
   /** The parameter that the provider refused, as `ModelParameters` names it, or the place in the provider's words. */
   refusedParameter?: string | undefined;
+  /**
+   * The capability that the provider refused, by the name that Claude Code has for it. Only callers who have sent the
+   * value behind `beta_header:` may see it.
+   */
+  capability?: string | undefined;
   /** Whether the provider does not know the model that it was asked for. */
   modelUnknown?: boolean | undefined;
   /** The longest conversation that the model takes, in its tokens, where the provider names it. */

@@ -79,6 +79,7 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
         ...attempted,
         credentialsRefused,
         refusedParameter,
+        capability: outcome.capability,
         modelUnknown: refusesModel(outcome) || undefined,
       });
     }

@@ -57,6 +57,12 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     providerError: providerErrorSchema,
     /** The parameter that the provider refused; absent where it does not say. */
     refusedParameter: z.string().optional(),
+    /** The capability that was refused, such as `image_block` or `beta_header:x`; absent unless its text names it. */
+    capability: z
+      .string()
+      .regex(/^[a-z_]{1,40}(:[\w.-]{1,64})?$/)
+      .optional()
+      .catch(undefined),
     contextTokens: endedAttemptSchema.shape.contextTokens,
     limitMs: endedAttemptSchema.shape.limitMs,
     fellSilent: endedAttemptSchema.shape.fellSilent,

@@ -44,7 +44,7 @@ export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
 /** A failure as an outcome for the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
-  const refusal = callErrorOf(failure)?.refusal;
+  const { refusal, capability } = callErrorOf(failure) ?? {};
   return {
     kind: 'failed',
     code,
@@ -53,6 +53,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
     refusedParameter: refusedBy(refusal) ?? facts.refusedParameter,
+    capability,
     failingModel: facts.model,
     usage: facts.usage,
     contextTokens: facts.contextTokens,

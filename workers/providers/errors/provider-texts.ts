@@ -11,6 +11,7 @@ const ownWords = [
   'temperature|top_?p|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
   '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs|stream|stream_options',
   'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any|system',
+  'adaptive|thinking\\.type\\.(enabled|adaptive)',
 ].join('|');
 
 // No quotation mark stands behind a letter: that is an apostrophe, or the end of one of the words.
@@ -73,6 +74,7 @@ export const readAdvice = (text = ''): string | undefined =>
 
 const fields = [
   'messages|system|content|parts|part|role|type|text|image|image_url|source|url|media_type|contents|value|thinking',
+  'document|pdf|base64',
   'tools|function|custom|name|description|strict|parameters|input_schema|toolConfig|toolSpec|inputSchema|json',
   'function_declarations|functionDeclarations|parameters_json_schema|parametersJsonSchema|tool_choice|toolChoice',
   'tool_calls|tool_call_id|tool_use|tool_result|toolUse|toolResult|function_call|function_response|signature',
