@@ -134,6 +134,12 @@ export interface TimeLimit {
   readonly fellSilent?: true;
 }
 
+/** The tokens of a conversation, and those of the reply that it asks for where they count, too. */
+export interface AskedTokens {
+  readonly inputTokens: number;
+  readonly maxTokens?: number | undefined;
+}
+
 interface FailureFacts {
   /** Replaces the table's text; must never quote the caller or the provider. */
   detail?: string | undefined;
@@ -159,6 +165,8 @@ interface FailureFacts {
   modelUnknown?: boolean | undefined;
   /** The longest conversation that the model takes, in its tokens, where the provider names it. */
   contextTokens?: number | undefined;
+  /** The size of the conversation that is too long, where the provider names it. */
+  askedTokens?: AskedTokens | undefined;
   /** The time limit that ended a call, of `provider_timeout`. */
   limit?: TimeLimit | undefined;
   /** The tokens of a call that failed but is billed. */

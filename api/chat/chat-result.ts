@@ -80,6 +80,8 @@ export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider
         credentialsRefused,
         refusedParameter,
         capability: outcome.capability,
+        contextTokens: outcome.contextTokens,
+        askedTokens: outcome.askedTokens,
         modelUnknown: refusesModel(outcome) || undefined,
       });
     }

@@ -52,6 +52,8 @@ export const endedAttemptSchema = z.object({
   providerError: providerErrorSchema,
   /** The longest conversation that the model takes, in its tokens; absent unless the provider names it. */
   contextTokens: z.int().positive().optional().catch(undefined),
+  /** The tokens of a conversation that is longer, and of the reply that it asks for; absent as the limit is. */
+  askedTokens: z.object({ inputTokens: z.int(), maxTokens: z.int().optional() }).optional().catch(undefined),
   /** The limit that ended a call with `provider_timeout`, and whether the provider fell silent in its stream. */
   limitMs: z.number().positive().optional().catch(undefined),
   fellSilent: z.literal(true).optional().catch(undefined),

@@ -64,6 +64,7 @@ const outcomeSchema = z.discriminatedUnion('kind', [
       .optional()
       .catch(undefined),
     contextTokens: endedAttemptSchema.shape.contextTokens,
+    askedTokens: endedAttemptSchema.shape.askedTokens,
     limitMs: endedAttemptSchema.shape.limitMs,
     fellSilent: endedAttemptSchema.shape.fellSilent,
     /** The model whose breaker refused the job; absent for other failures. */

@@ -57,6 +57,7 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     failingModel: facts.model,
     usage: facts.usage,
     contextTokens: facts.contextTokens,
+    askedTokens: facts.askedTokens,
     limitMs: facts.limit?.ms,
     fellSilent: facts.limit?.fellSilent,
     ...timings,
@@ -99,9 +100,9 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
   if (own.kind === 'ok' || own.kind === 'truncated') return { ...attempt, model: own.model, code: 'ok' };
   if (own.kind !== 'failed') return { ...attempt, code: 'content_blocked' };
   const { code, retryable, retryAfterMs, credentialsRefused, failingModel = model } = own;
-  const { providerError, contextTokens, limitMs, fellSilent } = own;
+  const { providerError, contextTokens, askedTokens, limitMs, fellSilent } = own;
   const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError, contextTokens };
-  return { ...attempt, model: failingModel, ...facts, limitMs, fellSilent };
+  return { ...attempt, model: failingModel, ...facts, askedTokens, limitMs, fellSilent };
 }
 
 /**
@@ -115,8 +116,8 @@ export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outco
     attempts.reduce((sum, attempt) => sum + (attempt[name] ?? 0), 0);
   const all = { queueMs: total('queueMs'), providerMs: total('providerMs'), attempts: [...attempts] };
   if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
-  const { code, retryAfterMs, credentialsRefused, contextTokens, limitMs, fellSilent } = first;
+  const { code, retryAfterMs, credentialsRefused, contextTokens, askedTokens, limitMs, fellSilent } = first;
   const retryable = attempts.some((attempt) => attempt.retryable);
-  const facts = { code, retryable, retryAfterMs, credentialsRefused, contextTokens, limitMs, fellSilent };
-  return { kind: 'failed', ...facts, ...all };
+  const facts = { code, retryable, retryAfterMs, credentialsRefused, contextTokens, askedTokens };
+  return { kind: 'failed', ...facts, limitMs, fellSilent, ...all };
 }

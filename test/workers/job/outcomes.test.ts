@@ -48,11 +48,12 @@ describe('an error of a provider', () => {
     const outcome = decodeOutcome(encodeOutcome(toFailedOutcome(failure, times(1, 2))));
     if (outcome.kind !== 'failed') throw new TypeError('not a failure');
     const { code, facts } = outcomeToFailure(outcome, 'anthropic');
-    expect(code).toBe('context_length_exceeded');
+    const sizes = { contextTokens: 200_000, askedTokens: { inputTokens: 213_462 } };
+    expect([code, facts]).toEqual(['context_length_exceeded', expect.objectContaining(sizes)]);
     const attempts = [toEndedAttempt(outcome, job), rejected];
     expect(conclude({ ...outcome, contextTokens: 4 }, attempts)).toMatchObject({
       code,
-      contextTokens: 200_000,
+      ...sizes,
     });
     expect(facts.detail).toMatch(/maximum context length is 200000 tokens \(context_length_exceeded\)/);
     expect(facts.detail).not.toContain('213462');

@@ -16,7 +16,7 @@ import { givenFields, isObject } from '../../../shared/json/json.js';
 import { type ProviderError, refusalWord, type Usage } from '../../../shared/protocol/attempts.js';
 import { detailsIn, listOf, meaningsOf } from '../reply/answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';
-import { codeByText, readAdvice, readContextTokens, readPlace } from './provider-texts.js';
+import { codeByText, readAdvice, readPlace, readSizes } from './provider-texts.js';
 import { type Refusal, readCapability, readRefusal } from './refusals.js';
 import { isOfDay, readRetryAfter, type WaitFacts } from './retry-after.js';
 
@@ -132,10 +132,10 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const refused = code === 'provider_rejected' || hasNoStream ? readRefused(facts, words) : {};
   const fields = givenFields({ seemsOutOfCredit, advice, ...refused });
   const cause = Object.assign(new ProviderCallError(name, facts.status, word), fields);
-  const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
+  const sizes = code === 'context_length_exceeded' ? readSizes(facts.text) : {};
   const isSpent = cause.isOutOfCredit || seemsOutOfCredit;
   const wait = isSpent ? { retryable: false } : readWait(code, facts, nowMs);
-  return new Failure(code, { ...wait, contextTokens, cause });
+  return new Failure(code, { ...wait, ...sizes, cause });
 }
 
 /** llama.cpp says so with a 500: https://github.com/simonw/llm-llama-server/issues/3 */
