@@ -169,6 +169,8 @@ interface FailureFacts {
   askedTokens?: AskedTokens | undefined;
   /** The time limit that ended a call, of `provider_timeout`. */
   limit?: TimeLimit | undefined;
+  /** The category that a provider's classifier withheld a reply by, of `content_blocked`; `other` without a name. */
+  refusal?: string | undefined;
   /** The tokens of a call that failed but is billed. */
   usage?: { inputTokens: number; outputTokens: number } | undefined;
   /** True if certainly no provider was called, so a retry cannot be charged twice; absent if one may have been. */

@@ -42,7 +42,17 @@ const timings = {
 const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ok'), ...completion, ...timings }),
   z.object({ kind: z.literal('truncated'), ...completion, ...timings }),
-  z.object({ kind: z.literal('blocked'), usage, ...timings }),
+  z.object({
+    kind: z.literal('blocked'),
+    /** The category that a classifier withheld a stream by, behind its text; absent for other filters. */
+    refusal: z
+      .string()
+      .regex(/^\w{1,50}$/)
+      .optional()
+      .catch(undefined),
+    usage,
+    ...timings,
+  }),
   z.object({ kind: z.literal('cancelled'), ...timings }),
   z.object({
     kind: z.literal('failed'),

@@ -32,12 +32,12 @@ interface ReplyFacts extends Timings, Pick<Extract<Outcome, { kind: 'ok' }>, 'ca
 
 /** A reply as an outcome for the API. */
 export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
-  const { text, marks = [], reason, model, usage } = reply;
+  const { text, marks = [], reason, refusal, model, usage } = reply;
   const { callId, askedModel, ignored, changes, ...timings } = facts;
   const made = { ignored: ignored && [...ignored], changes: changes && [...changes] };
   const parts = { marks: marks.length > 0 ? [...marks] : undefined, ...made };
   const completion = { text, ...parts, model, askedModel, usage, callId, ...timings };
-  if (reason === 'blocked') return { kind: 'blocked', usage, ...timings };
+  if (reason === 'blocked') return { kind: 'blocked', refusal, usage, ...timings };
   return { kind: reason === 'stop' ? 'ok' : 'truncated', ...completion };
 }
 

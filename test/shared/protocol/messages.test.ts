@@ -45,6 +45,7 @@ const outcomes: Outcome[] = [
     ],
   },
   { kind: 'blocked', ...timings },
+  { kind: 'blocked', refusal: 'cyber', ...timings },
   { kind: 'cancelled', ...timings },
   { kind: 'failed', code: 'provider_error', retryable: true, retryAfterMs: 1000, ...timings },
   ...failureCodes.map((code): Outcome => ({ kind: 'failed', code, retryable: false, ...timings })),
