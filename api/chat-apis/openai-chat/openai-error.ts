@@ -45,7 +45,7 @@ const mustBeUsable =
 
 /** The body that describes the failure; its schema says what the fields mean. */
 export function toOpenAiError(raised: Failure) {
-  const failure = inOpenAiTerms(raised);
+  const failure = inBodyTerms(raised);
   const { code, facts } = failure;
   const [first] = facts.errors ?? [];
   const { refusedParameter: refused } = facts;
@@ -85,7 +85,7 @@ const openAiCodes: ReadonlyMap<FailureCode, string> = new Map([['content_blocked
 
 /** Answers a failure as OpenAI's API would. */
 export function sendOpenAiError(response: HttpResponse, raised: Failure): void {
-  const failure = inOpenAiTerms(raised);
+  const failure = inBodyTerms(raised);
   const status = statusOf(failure);
   const kind = errorKinds[failure.code];
   const shouldRetry = kind ? (failure.facts.neverCalled ?? kind.shouldRetry ?? failure.retryable) : false;
@@ -104,8 +104,8 @@ function statusOf(failure: Failure): number {
   return failure.facts.status ?? errorKinds[failure.code]?.status ?? failure.status;
 }
 
-/** Errors about the model point to the body, because here the model comes from it. */
-function inOpenAiTerms(failure: Failure): Failure {
+/** The failure where the model comes from the body: errors about the model point there. */
+export function inBodyTerms(failure: Failure): Failure {
   const { code, facts } = failure;
   if (facts.modelUnknown)
     return modelNotFound('names a model that its provider does not know; GET /v1/models lists models');
