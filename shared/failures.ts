@@ -134,6 +134,12 @@ export interface TimeLimit {
   readonly fellSilent?: true;
 }
 
+/** The tokens of a conversation, and those of the reply that it asks for where they count, too. */
+export interface AskedTokens {
+  readonly inputTokens: number;
+  readonly maxTokens?: number | undefined;
+}
+
 interface FailureFacts {
   /** Replaces the table's text; must never quote the caller or the provider. */
   detail?: string | undefined;
@@ -150,12 +156,21 @@ interface FailureFacts {
   credentialsRefused?: boolean | undefined;
   /** The parameter that the provider refused, as `ModelParameters` names it, or the place in the provider's words. */
   refusedParameter?: string | undefined;
+  /**
+   * The capability that the provider refused, by the name that Claude Code has for it. Only callers who have sent the
+   * value behind `beta_header:` may see it.
+   */
+  capability?: string | undefined;
   /** Whether the provider does not know the model that it was asked for. */
   modelUnknown?: boolean | undefined;
   /** The longest conversation that the model takes, in its tokens, where the provider names it. */
   contextTokens?: number | undefined;
+  /** The size of the conversation that is too long, where the provider names it. */
+  askedTokens?: AskedTokens | undefined;
   /** The time limit that ended a call, of `provider_timeout`. */
   limit?: TimeLimit | undefined;
+  /** The category that a provider's classifier withheld a reply by, of `content_blocked`; `other` without a name. */
+  refusal?: string | undefined;
   /** The tokens of a call that failed but is billed. */
   usage?: { inputTokens: number; outputTokens: number } | undefined;
   /** True if certainly no provider was called, so a retry cannot be charged twice; absent if one may have been. */

@@ -78,7 +78,14 @@ const rooms: Record<string, string[]> = {
     'shared/queue/add-attempt.ts',
   ],
   // What all APIs share, and the array of them.
-  'api/chat-apis': [...chatApi, 'api/openapi', 'api/chat-apis/openai-chat'],
+  'api/chat-apis': [
+    ...[...chatApi, 'api/openapi'],
+    ...['api/chat-apis/openai-chat', 'api/chat-apis/anthropic-messages'],
+  ],
+  'api/chat-apis/anthropic-messages': [
+    ...[...chatApi, 'api/chat-apis', 'api/openapi'],
+    'api/chat-apis/openai-chat/openai-error.ts',
+  ],
   'api/chat-apis/quillgate': [...chatApi, 'api/chat-apis', 'api/chat-apis/openai-chat/completion.ts'],
   'api/chat-apis/openai-chat': [...chatApi, 'api/chat-apis', 'api/openapi'],
   'api/blog': [

@@ -1,22 +1,17 @@
 import type { RequestHandler } from 'express';
 import { Failure } from '../../shared/failures.js';
-import { requestIdOf, type SendFailure, sendFailuresBy } from '../http/problem.js';
+import { type SendFailure, sendFailuresBy } from '../http/problem.js';
+import { sendAnthropicError } from './anthropic-messages/anthropic-error.js';
 import type { Operation } from './chat-api.js';
 import { sendOpenAiError } from './openai-chat/openai-error.js';
 
 /** APIs that programs look for here and that this server does not have. */
 
 const sendBody =
-  (toBody: (message: string | undefined, requestId: string) => object): SendFailure =>
+  (toBody: (message: string | undefined) => object): SendFailure =>
   (response, { status, facts }) =>
-    response.status(status).json(toBody(facts.detail, requestIdOf(response)));
+    response.status(status).json(toBody(facts.detail));
 
-/** https://platform.claude.com/docs/en/api/errors */
-const sendAnthropicError = sendBody((message, id) => ({
-  type: 'error',
-  error: { type: 'not_found_error', message },
-  request_id: id,
-}));
 /** https://cloud.google.com/apis/design/errors */
 const sendGoogleError = sendBody((message) => ({ error: { code: 404, message, status: 'NOT_FOUND' } }));
 /** https://docs.ollama.com/api/errors */

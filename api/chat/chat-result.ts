@@ -1,7 +1,7 @@
 import type { ChatStatus, ProviderId } from '../../shared/contracts/contract.js';
 import { describeExcess, describeTimeout, Failure } from '../../shared/failures.js';
 import { modelFailing, modelNotAllowed } from '../../shared/fleet/live-pools.js';
-import type { EndedAttempt } from '../../shared/protocol/attempts.js';
+import { type EndedAttempt, refusalOf } from '../../shared/protocol/attempts.js';
 import type { Outcome } from '../../shared/protocol/outcome.js';
 import { resultTimeoutMs } from '../../shared/protocol/stored-chat.js';
 import { invalid } from '../../shared/validation.js';
@@ -47,43 +47,56 @@ function describeAttempt({ provider, code, usage }: EndedAttempt): string {
 
 /** The failure that an outcome without a reply means to its caller. */
 export function outcomeToFailure(outcome: Exclude<Outcome, Completion>, provider: ProviderId): Failure {
-  const attempted = outcome.attempts && { headers: attemptsHeader(outcome.attempts) };
   switch (outcome.kind) {
     case 'blocked':
-      return new Failure('content_blocked', { provider: answeredBy(outcome, provider), ...attempted });
+      return new Failure('content_blocked', {
+        provider: answeredBy(outcome, provider),
+        refusal: outcome.refusal,
+        usage: outcome.usage,
+        ...attempted(outcome),
+      });
     case 'cancelled':
       // Other cancelled jobs have no caller.
       return new Failure('internal', { provider, detail: 'The chat was cancelled.', retryable: false });
-    case 'failed': {
-      const { code, retryable, retryAfterMs, credentialsRefused, providerError, limitMs, fellSilent } =
-        outcome;
-      const place = providerError?.place;
-      const { refusedParameter = place } = outcome;
-      // A worker refuses a request only for its images or its model, and the model rarely: heartbeats list the models.
-      if (code === 'invalid_request')
-        return refusedParameter === 'images'
-          ? invalid('/messages', imageElsewhere)
-          : modelNotAllowed(provider);
-      const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
-      // Only failures of a model's breaker carry the time of the next try.
-      const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
-      return new Failure(code, {
-        ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
-        ...(code === 'provider_timeout' && limitMs && { detail: describeTimeout(limitMs, fellSilent) }),
-        ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
-        ...(code === 'provider_rejected' && place && { detail: `${refusedPart} ${place}.` }),
-        ...(outcome.refusedParameter === 'messages' && { detail: laterSystem(provider) }),
-        provider,
-        retryable,
-        retryAfterMs,
-        ...attempted,
-        credentialsRefused,
-        refusedParameter,
-        modelUnknown: refusesModel(outcome) || undefined,
-      });
-    }
+    case 'failed':
+      return failedToFailure(outcome, provider);
   }
 }
+
+type Failed = Extract<Outcome, { kind: 'failed' }>;
+
+function failedToFailure(outcome: Failed, provider: ProviderId): Failure {
+  const { code, retryable, retryAfterMs, credentialsRefused, providerError, limitMs, fellSilent } = outcome;
+  const place = providerError?.place;
+  const { refusedParameter = place } = outcome;
+  // A worker refuses a request only for its images or its model, and the model rarely: heartbeats list the models.
+  if (code === 'invalid_request')
+    return refusedParameter === 'images' ? invalid('/messages', imageElsewhere) : modelNotAllowed(provider);
+  const model = outcome.failingModel ?? outcome.attempts?.[0]?.model;
+  // Only failures of a model's breaker carry the time of the next try.
+  const isFailing = code === 'provider_unavailable' && retryAfterMs !== undefined;
+  return new Failure(code, {
+    ...(isFailing && modelFailing({ provider, model }, retryAfterMs).facts),
+    ...(code === 'provider_timeout' && limitMs && { detail: describeTimeout(limitMs, fellSilent) }),
+    ...(outcome.contextTokens && { detail: describeExcess(outcome.contextTokens) }),
+    ...(code === 'provider_rejected' && place && { detail: `${refusedPart} ${place}.` }),
+    ...(outcome.refusedParameter === 'messages' && { detail: laterSystem(provider) }),
+    provider,
+    retryable,
+    retryAfterMs,
+    ...attempted(outcome),
+    credentialsRefused,
+    refusedParameter,
+    capability: outcome.capability,
+    refusal: refusalOf(outcome.attempts?.[0] ?? outcome),
+    usage: outcome.usage,
+    contextTokens: outcome.contextTokens,
+    askedTokens: outcome.askedTokens,
+    modelUnknown: refusesModel(outcome) || undefined,
+  });
+}
+
+const attempted = ({ attempts }: Outcome) => attempts && { headers: attemptsHeader(attempts) };
 
 const refusedPart = 'The provider refused a part of the request:';
 const laterSystem = (provider: ProviderId): string =>
@@ -92,7 +105,7 @@ const imageElsewhere =
   'name an image on a host that this provider may not fetch from; send it as a data: URL instead';
 
 /** Whether the provider does not know the model: no other part of the address of a call comes from the caller. */
-const refusesModel = ({ code, providerError }: Extract<Outcome, { kind: 'failed' }>): boolean =>
+const refusesModel = ({ code, providerError }: Failed): boolean =>
   code === 'provider_rejected' &&
   (providerError?.status === 404 || providerError?.type === 'not_found_error');
 

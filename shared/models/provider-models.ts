@@ -19,6 +19,8 @@ export interface ProviderModels {
   readonly images: ImageLimits;
   /** Whether its requests have a key by which it finds what it has cached; absent means not. */
   readonly hasCacheKey?: true;
+  /** Whether it takes requests of Anthropic's Messages API as their callers have written them; absent means not. */
+  readonly takesMessages?: true;
   /** How turns of user and assistant alternate; absent means that they may come in any order. */
   readonly alternation?: Alternation;
   readonly signatures: Signatures;
@@ -90,6 +92,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     schemas: claude,
     // https://platform.claude.com/docs/en/build-with-claude/vision
     images: { maxBytes: small, takesGif: true, fetches: true },
+    takesMessages: true,
     alternation: { keepsSystem: true, partsReplies: true },
     signatures: { path: ['anthropic', 'signed_thinking'], bareField: undefined },
   },

@@ -52,6 +52,8 @@ export const endedAttemptSchema = z.object({
   providerError: providerErrorSchema,
   /** The longest conversation that the model takes, in its tokens; absent unless the provider names it. */
   contextTokens: z.int().positive().optional().catch(undefined),
+  /** The tokens of a conversation that is longer, and of the reply that it asks for; absent as the limit is. */
+  askedTokens: z.object({ inputTokens: z.int(), maxTokens: z.int().optional() }).optional().catch(undefined),
   /** The limit that ended a call with `provider_timeout`, and whether the provider fell silent in its stream. */
   limitMs: z.number().positive().optional().catch(undefined),
   fellSilent: z.literal(true).optional().catch(undefined),
@@ -102,11 +104,15 @@ const mendable: ReadonlySet<string> = new Set([
 /** The beginning of the error type of a conversation that a provider's classifier has refused, with its category. */
 export const refusalWord = 'refusal_';
 
+/** The category that a provider's classifier has refused a conversation by; undefined for any other end. */
+export const refusalOf = ({ code, providerError }: Pick<EndedAttempt, 'code' | 'providerError'>) =>
+  code === 'content_blocked' && providerError?.type?.startsWith(refusalWord)
+    ? providerError.type.slice(refusalWord.length)
+    : undefined;
+
 /**
  * Whether another provider may do what this one has failed to do: another model may take a longer conversation, and one
  * that a classifier has refused.
  */
-export const isMendable = ({ code, credentialsRefused = false, providerError }: EndedAttempt): boolean =>
-  mendable.has(code) ||
-  credentialsRefused ||
-  (code === 'content_blocked' && providerError?.type?.startsWith(refusalWord) === true);
+export const isMendable = (ended: EndedAttempt): boolean =>
+  mendable.has(ended.code) || ended.credentialsRefused === true || refusalOf(ended) !== undefined;

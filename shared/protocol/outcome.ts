@@ -42,7 +42,17 @@ const timings = {
 const outcomeSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ok'), ...completion, ...timings }),
   z.object({ kind: z.literal('truncated'), ...completion, ...timings }),
-  z.object({ kind: z.literal('blocked'), usage, ...timings }),
+  z.object({
+    kind: z.literal('blocked'),
+    /** The category that a classifier withheld a stream by, behind its text; absent for other filters. */
+    refusal: z
+      .string()
+      .regex(/^\w{1,50}$/)
+      .optional()
+      .catch(undefined),
+    usage,
+    ...timings,
+  }),
   z.object({ kind: z.literal('cancelled'), ...timings }),
   z.object({
     kind: z.literal('failed'),
@@ -57,7 +67,14 @@ const outcomeSchema = z.discriminatedUnion('kind', [
     providerError: providerErrorSchema,
     /** The parameter that the provider refused; absent where it does not say. */
     refusedParameter: z.string().optional(),
+    /** The capability that was refused, such as `image_block` or `beta_header:x`; absent unless its text names it. */
+    capability: z
+      .string()
+      .regex(/^[a-z_]{1,40}(:[\w.-]{1,64})?$/)
+      .optional()
+      .catch(undefined),
     contextTokens: endedAttemptSchema.shape.contextTokens,
+    askedTokens: endedAttemptSchema.shape.askedTokens,
     limitMs: endedAttemptSchema.shape.limitMs,
     fellSilent: endedAttemptSchema.shape.fellSilent,
     /** The model whose breaker refused the job; absent for other failures. */

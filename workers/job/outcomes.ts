@@ -32,19 +32,19 @@ interface ReplyFacts extends Timings, Pick<Extract<Outcome, { kind: 'ok' }>, 'ca
 
 /** A reply as an outcome for the API. */
 export function toOutcome(reply: ProviderReply, facts: ReplyFacts): Outcome {
-  const { text, marks = [], reason, model, usage } = reply;
+  const { text, marks = [], reason, refusal, model, usage } = reply;
   const { callId, askedModel, ignored, changes, ...timings } = facts;
   const made = { ignored: ignored && [...ignored], changes: changes && [...changes] };
   const parts = { marks: marks.length > 0 ? [...marks] : undefined, ...made };
   const completion = { text, ...parts, model, askedModel, usage, callId, ...timings };
-  if (reason === 'blocked') return { kind: 'blocked', usage, ...timings };
+  if (reason === 'blocked') return { kind: 'blocked', refusal, usage, ...timings };
   return { kind: reason === 'stop' ? 'ok' : 'truncated', ...completion };
 }
 
 /** A failure as an outcome for the API. */
 export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
   const { code, retryable, facts } = failure;
-  const refusal = callErrorOf(failure)?.refusal;
+  const { refusal, capability } = callErrorOf(failure) ?? {};
   return {
     kind: 'failed',
     code,
@@ -53,9 +53,11 @@ export function toFailedOutcome(failure: Failure, timings: Timings): Outcome {
     credentialsRefused: refusesCredentials(failure) || undefined,
     providerError: providerErrorOf(failure),
     refusedParameter: refusedBy(refusal) ?? facts.refusedParameter,
+    capability,
     failingModel: facts.model,
     usage: facts.usage,
     contextTokens: facts.contextTokens,
+    askedTokens: facts.askedTokens,
     limitMs: facts.limit?.ms,
     fellSilent: facts.limit?.fellSilent,
     ...timings,
@@ -98,9 +100,9 @@ export function toEndedAttempt(own: Outcome, { provider, model }: ChatJob): Ende
   if (own.kind === 'ok' || own.kind === 'truncated') return { ...attempt, model: own.model, code: 'ok' };
   if (own.kind !== 'failed') return { ...attempt, code: 'content_blocked' };
   const { code, retryable, retryAfterMs, credentialsRefused, failingModel = model } = own;
-  const { providerError, contextTokens, limitMs, fellSilent } = own;
+  const { providerError, contextTokens, askedTokens, limitMs, fellSilent } = own;
   const facts = { code, retryable, retryAfterMs, credentialsRefused, providerError, contextTokens };
-  return { ...attempt, model: failingModel, ...facts, limitMs, fellSilent };
+  return { ...attempt, model: failingModel, ...facts, askedTokens, limitMs, fellSilent };
 }
 
 /**
@@ -114,8 +116,8 @@ export function conclude(own: Outcome, attempts: readonly EndedAttempt[]): Outco
     attempts.reduce((sum, attempt) => sum + (attempt[name] ?? 0), 0);
   const all = { queueMs: total('queueMs'), providerMs: total('providerMs'), attempts: [...attempts] };
   if (own.kind !== 'failed' || own.code === 'timeout' || first.code === 'ok') return { ...own, ...all };
-  const { code, retryAfterMs, credentialsRefused, contextTokens, limitMs, fellSilent } = first;
+  const { code, retryAfterMs, credentialsRefused, contextTokens, askedTokens, limitMs, fellSilent } = first;
   const retryable = attempts.some((attempt) => attempt.retryable);
-  const facts = { code, retryable, retryAfterMs, credentialsRefused, contextTokens, limitMs, fellSilent };
-  return { kind: 'failed', ...facts, ...all };
+  const facts = { code, retryable, retryAfterMs, credentialsRefused, contextTokens, askedTokens };
+  return { kind: 'failed', ...facts, limitMs, fellSilent, ...all };
 }

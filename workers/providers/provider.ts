@@ -77,6 +77,8 @@ export interface ProviderReply {
   /** Where its parts begin; absent for a reply that is text alone. */
   marks?: readonly Mark[];
   reason: FinishReason;
+  /** The category that a classifier withheld a stream by, behind its text; absent for other filters. */
+  refusal?: string;
   /** The model that answered, in the provider's words. */
   model: string;
   usage?: Usage;

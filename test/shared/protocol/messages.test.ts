@@ -30,6 +30,7 @@ const outcomes: Outcome[] = [
   { kind: 'failed', code: 'provider_rejected', retryable: false, refusedParameter: 'toolChoice', ...timings },
   {
     ...{ kind: 'failed', code: 'context_length_exceeded', retryable: false, contextTokens: 8192 },
+    askedTokens: { inputTokens: 9000, maxTokens: 1 },
     ...timings,
   },
   { kind: 'failed', code: 'provider_timeout', retryable: true, limitMs: 300, fellSilent: true, ...timings },
@@ -44,6 +45,7 @@ const outcomes: Outcome[] = [
     ],
   },
   { kind: 'blocked', ...timings },
+  { kind: 'blocked', refusal: 'cyber', ...timings },
   { kind: 'cancelled', ...timings },
   { kind: 'failed', code: 'provider_error', retryable: true, retryAfterMs: 1000, ...timings },
   ...failureCodes.map((code): Outcome => ({ kind: 'failed', code, retryable: false, ...timings })),

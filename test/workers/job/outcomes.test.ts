@@ -5,8 +5,8 @@ import { Failure } from '../../../shared/failures.js';
 import type { EndedAttempt } from '../../../shared/protocol/attempts.js';
 import type { ChatJob } from '../../../shared/protocol/messages.js';
 import { decodeOutcome, encodeOutcome, type Outcome } from '../../../shared/protocol/outcome.js';
-import { conclude, toEndedAttempt, toFailedOutcome } from '../../../workers/job/outcomes.js';
-import { classifyError } from '../../../workers/providers/errors/error-classification.js';
+import { conclude, toEndedAttempt, toFailedOutcome, toOutcome } from '../../../workers/job/outcomes.js';
+import { classifyError, refusedAnswer } from '../../../workers/providers/errors/error-classification.js';
 
 const times = (queueMs: number, providerMs: number) => ({ queueMs, providerMs });
 const limited: EndedAttempt = {
@@ -17,6 +17,12 @@ const rejected: EndedAttempt = {
   ...{ provider: 'bedrock', code: 'provider_rejected', retryable: false },
   ...times(2, 20),
 };
+const rejectedOutcome = {
+  kind: 'failed',
+  code: 'provider_rejected',
+  retryable: false,
+  ...times(2, 20),
+} as const;
 /** Refused before it was queued. */
 const unavailable: EndedAttempt = { provider: 'vertexai', code: 'provider_unavailable', retryable: true };
 const job: ChatJob = { v: 1, provider: 'anthropic', turns: [], deadline: 0, replyTo: 'api', user: 'me' };
@@ -48,11 +54,12 @@ describe('an error of a provider', () => {
     const outcome = decodeOutcome(encodeOutcome(toFailedOutcome(failure, times(1, 2))));
     if (outcome.kind !== 'failed') throw new TypeError('not a failure');
     const { code, facts } = outcomeToFailure(outcome, 'anthropic');
-    expect(code).toBe('context_length_exceeded');
+    const sizes = { contextTokens: 200_000, askedTokens: { inputTokens: 213_462 } };
+    expect([code, facts]).toEqual(['context_length_exceeded', expect.objectContaining(sizes)]);
     const attempts = [toEndedAttempt(outcome, job), rejected];
     expect(conclude({ ...outcome, contextTokens: 4 }, attempts)).toMatchObject({
       code,
-      contextTokens: 200_000,
+      ...sizes,
     });
     expect(facts.detail).toMatch(/maximum context length is 200000 tokens \(context_length_exceeded\)/);
     expect(facts.detail).not.toContain('213462');
@@ -80,11 +87,36 @@ describe('an error of a provider', () => {
   );
 });
 
-describe('the outcome of a chat', () => {
-  const rejection: Outcome = { kind: 'failed', code: 'provider_rejected', retryable: false, ...times(2, 20) };
+describe('a reply that a provider has withheld', () => {
+  const usage = { inputTokens: 15, outputTokens: 1 };
+  const behindText = { text: 'a', reason: 'blocked', model: 'm', usage } as const;
+  const refused = toFailedOutcome(refusedAnswer('cyber', usage), times(1, 2));
+  const ended: EndedAttempt = toEndedAttempt(refused, job);
 
+  it.each<[string, Outcome, string | undefined]>([
+    ['before any text', refused, 'cyber'],
+    ['behind text', toOutcome({ ...behindText, refusal: 'bio' }, times(1, 2)), 'bio'],
+    ['by another filter', toOutcome(behindText, times(1, 2)), undefined],
+  ])('%s -> its category and its tokens reach the API', (_, outcome, refusal) => {
+    const heard = decodeOutcome(encodeOutcome(outcome));
+    if (heard.kind !== 'failed' && heard.kind !== 'blocked') throw new TypeError('no failure');
+    expect(outcomeToFailure(heard, 'anthropic')).toMatchObject({
+      code: 'content_blocked',
+      facts: { refusal, usage },
+    });
+  });
+
+  it('before any text, and then a failure -> the category of the first', () => {
+    const outcome = conclude(rejectedOutcome, [ended, rejected]);
+    if (outcome.kind !== 'failed') throw new TypeError('no failure');
+    expect(outcomeToFailure(outcome, 'anthropic').facts.refusal).toBe('cyber');
+    expect(outcomeToFailure(rejectedOutcome, 'anthropic').facts.refusal).toBeUndefined();
+  });
+});
+
+describe('the outcome of a chat', () => {
   it('of one attempt -> that of the attempt', () => {
-    expect(conclude(rejection, [rejected])).toBe(rejection);
+    expect(conclude(rejectedOutcome, [rejected])).toBe(rejectedOutcome);
   });
 
   it('that is answered by the last -> what all attempts took and cost', () => {
@@ -98,9 +130,14 @@ describe('the outcome of a chat', () => {
   it('whose attempts all fail -> the failure of the first, to be repeated if one of them may be', () => {
     const { provider: _, ...first } = limited;
     const attempts = [limited, rejected];
-    expect(conclude(rejection, attempts)).toEqual({ kind: 'failed', ...first, ...times(3, 30), attempts });
+    expect(conclude(rejectedOutcome, attempts)).toEqual({
+      kind: 'failed',
+      ...first,
+      ...times(3, 30),
+      attempts,
+    });
     const hopeless = { code: 'provider_rejected', retryable: false };
-    expect(conclude(rejection, [rejected, rejected])).toMatchObject(hopeless);
+    expect(conclude(rejectedOutcome, [rejected, rejected])).toMatchObject(hopeless);
   });
 
   it('whose last attempt the deadline has ended -> the deadline, as the waiting caller heard', () => {

@@ -6,7 +6,8 @@
  * 3. `classifyError`, in this file, finds the code of the failure: by words that count more than the status, by the
  *    status, by the other words.
  * 4. `provider-texts.ts` reads texts, up to what they quote: a code for refusals that have none of their own.
- * 5. `refusals.ts` reads which part of the request was refused, so that the call may be made without it.
+ * 5. `refusals.ts` reads which part of the request was refused, so that the call may be made without it, and what the
+ *    provider cannot do, so that the caller may go on without that.
  * 6. `retry-after.ts` reads how long the provider asks to wait.
  */
 
@@ -15,8 +16,8 @@ import { givenFields, isObject } from '../../../shared/json/json.js';
 import { type ProviderError, refusalWord, type Usage } from '../../../shared/protocol/attempts.js';
 import { detailsIn, listOf, meaningsOf } from '../reply/answer-fields.js';
 import { nameOf, unreachable, wordsOf } from './error-words.js';
-import { codeByText, readAdvice, readContextTokens, readPlace } from './provider-texts.js';
-import { type Refusal, readRefusal } from './refusals.js';
+import { codeByText, readAdvice, readPlace, readSizes } from './provider-texts.js';
+import { type Refusal, readCapability, readRefusal } from './refusals.js';
 import { isOfDay, readRetryAfter, type WaitFacts } from './retry-after.js';
 
 /** The facts of an SDK's error, read by the adapter that knows the SDK. */
@@ -57,6 +58,8 @@ export class ProviderCallError extends Error {
   readonly namesModel?: true;
   /** The place in the request that the provider refuses, in its words; never a word of the caller's. */
   readonly place?: string | undefined;
+  /** The capability that was refused, by the name that Claude Code has for it. */
+  readonly capability?: string | undefined;
   /** Whether a 402 or a text says that credit is spent, which at a gateway may be so for a costly request alone. */
   readonly seemsOutOfCredit?: boolean | undefined;
   /** A step that operators can take, in our words. */
@@ -126,13 +129,13 @@ export function classifyError(error: unknown, facts: ErrorFacts, nowMs = Date.no
   const seemsOutOfCredit = facts.status === 402 || isByText || undefined;
   const advice = facts.advice ?? readAdvice(facts.text);
   const hasNoStream = code === 'provider_error' && noToolStream.test(facts.text ?? '');
-  const refused = code === 'provider_rejected' || hasNoStream ? readRefused(facts) : {};
+  const refused = code === 'provider_rejected' || hasNoStream ? readRefused(facts, words) : {};
   const fields = givenFields({ seemsOutOfCredit, advice, ...refused });
   const cause = Object.assign(new ProviderCallError(name, facts.status, word), fields);
-  const contextTokens = code === 'context_length_exceeded' ? readContextTokens(facts.text) : undefined;
+  const sizes = code === 'context_length_exceeded' ? readSizes(facts.text) : {};
   const isSpent = cause.isOutOfCredit || seemsOutOfCredit;
   const wait = isSpent ? { retryable: false } : readWait(code, facts, nowMs);
-  return new Failure(code, { ...wait, contextTokens, cause });
+  return new Failure(code, { ...wait, ...sizes, cause });
 }
 
 /** llama.cpp says so with a 500: https://github.com/simonw/llm-llama-server/issues/3 */
@@ -148,7 +151,7 @@ function readWait(code: FailureCode, facts: ErrorFacts, nowMs: number) {
 /** A quota of a day is asked again after minutes, since it may have been raised. */
 const spentForDay = { retryable: false, retryAfterMs: 300_000 };
 
-function readRefused(facts: ErrorFacts) {
+function readRefused(facts: ErrorFacts, words: readonly string[]) {
   const { status, param, details, text, model } = facts;
   const isNamed = param === 'model' || (model !== undefined && text?.includes(model));
   if (status === 401) return isNamed ? { namesModel: true } : {};
@@ -157,7 +160,8 @@ function readRefused(facts: ErrorFacts) {
   if (status !== 400 && status !== 422) return refusal === 'cache' || refusal === 'stream' ? { refusal } : {};
   const [violation] = detailsIn(details).flatMap(({ fieldViolations }) => fieldViolations ?? []);
   const field = param || (isObject(violation) && violation.field);
-  return givenFields({ refusal, place: readPlace(field, text) });
+  const capability = readCapability({ text, words }, refusal);
+  return givenFields({ refusal, capability, place: readPlace(field, text) });
 }
 
 /** Why an answer that came cannot be used. */

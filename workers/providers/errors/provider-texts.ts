@@ -1,4 +1,4 @@
-import type { FailureCode } from '../../../shared/failures.js';
+import type { AskedTokens, FailureCode } from '../../../shared/failures.js';
 import { keywords } from '../../../shared/models/schema-bounds.js';
 
 /** Reads the texts of providers' errors. They are compared, and kept nowhere: they may quote a prompt or a key. */
@@ -11,6 +11,7 @@ const ownWords = [
   'temperature|top_?p|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
   '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs|stream|stream_options',
   'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any|system',
+  'adaptive|thinking\\.type\\.(enabled|adaptive)',
 ].join('|');
 
 // No quotation mark stands behind a letter: that is an apostrophe, or the end of one of the words.
@@ -73,6 +74,7 @@ export const readAdvice = (text = ''): string | undefined =>
 
 const fields = [
   'messages|system|content|parts|part|role|type|text|image|image_url|source|url|media_type|contents|value|thinking',
+  'document|pdf|base64',
   'tools|function|custom|name|description|strict|parameters|input_schema|toolConfig|toolSpec|inputSchema|json',
   'function_declarations|functionDeclarations|parameters_json_schema|parametersJsonSchema|tool_choice|toolChoice',
   'tool_calls|tool_call_id|tool_use|tool_result|toolUse|toolResult|function_call|function_response|signature',
@@ -108,10 +110,21 @@ export function readPlace(field: unknown, text = ''): string | undefined {
 
 /**
  * The limit that a refused conversation exceeds, in tokens, in the words of OpenAI (and vLLM, OpenRouter, xAI),
- * Anthropic, Gemini, Together AI and Mistral, as pi's `utils/overflow.ts` has them: a number, no word of the text.
+ * Anthropic, Gemini, Together AI and Mistral, as pi's `utils/overflow.ts` has them, and its own size in those of the
+ * first, Anthropic and Gemini: numbers, no word of the text.
  */
-export const readContextTokens = (text = ''): number | undefined =>
-  Number(contextLimit.exec(unquoted(text))?.[1]) || undefined;
+export function readSizes(text = ''): { contextTokens?: number | undefined; askedTokens?: AskedTokens } {
+  const beginning = unquoted(text);
+  const [, inputTokens, maxTokens] = askedTokens.exec(beginning) ?? [];
+  const asked = { inputTokens: Number(inputTokens), ...(maxTokens && { maxTokens: Number(maxTokens) }) };
+  return {
+    contextTokens: Number(contextLimit.exec(beginning)?.[1]) || undefined,
+    ...(inputTokens && { askedTokens: asked }),
+  };
+}
+
+const askedTokens =
+  /\b(?:prompt is too long: |context limit: |messages resulted in |token count \()(\d{1,9})\b(?: \+ (\d{1,9}) > )?/i;
 
 const contextLimit =
   /\b(?:maximum (?:context|prompt) length (?:is|of) |configured limit of |tokens > |context limit: \d+ \+ \d+ > |number of tokens allowed \(|context length \(|for model with )(\d{1,9})\b/i;

@@ -151,3 +151,68 @@ const tellingTexts: readonly [Refusal, RegExp][] = [
 ];
 
 const toolChoice = /\b(tool[ _]?choice|function[ _]calling[ _](config|mode)|allowed_function_names)\b/i;
+
+/** The texts for a later system text in a wrong place, or with a mark for the cache. */
+const systemPlace =
+  /\brole 'system' (must (follow|precede)|supports text)\b|\buse the top-level 'system' parameter\b|\bcache_control\b.{0,40}\bsystem messages?\b/i;
+
+/** `adaptive` in the words of older models, also at Bedrock: https://github.com/strands-agents/harness-sdk/issues/1856 */
+const adaptive = /\badaptive thinking is not supported\b|\bthinking: input tag 'adaptive'/i;
+
+/** `enabled` in the words of newer models: https://github.com/zhukunpenglinyutong/jetbrains-cc-gui/issues/1003 */
+const enabled = /"thinking\.type\.enabled" is not supported\b/i;
+
+/** The texts of Bedrock and Vertex AI: https://github.com/Portkey-AI/gateway/issues/1570 */
+const format = /\boutput_(config\.)?format: extra inputs\b|\b(not|n't) support structured outputs?\b/i;
+
+/** Anthropic's text: https://github.com/anthropics/claude-code/issues/23392 */
+const media = /\btoo (many images|much media)\b/i;
+
+/**
+ * Anthropic names the block (anthropics/claude-code#9375), or says "Could not process image". The others are OpenAI's
+ * (vllm-project/vllm#11629) with its codes, Bedrock's (can1357/oh-my-pi#11685), and Ollama's (ollama/ollama#17301).
+ */
+const image =
+  /\bmessages\.\d{1,5}\.content\.\d{1,5}\.(tool_result\.content\.\d{1,5}\.)?image\b|\bcould not process image\b|\bimage (exceeds|dimensions exceed|does not match|cannot be empty|file is empty)\b|\bimage_url is only supported by\b|(not|n't) support (the )?images?\b|\b(invalid|unsupported|empty|failed_to_download)_(base64_)?image|\bimage_(too|file|parse)_/i;
+
+/** The same for documents: anthropics/claude-code#6231, 19013, 20195 and 6033. */
+const document =
+  /\bmessages\.\d{1,5}\.content\.\d{1,5}\.(tool_result\.content\.\d{1,5}\.)?(document|pdf)\b|\bcould not process pdf\b|\bpdf pages\b|\bthe pdf specified\b|\bpdf cannot be empty\b|(not|n't) support (the )?(pdf|document)s?\b/i;
+
+/**
+ * The names by which Claude Code knows what a model or its server cannot do; it goes on without that. Names and order
+ * are those of its own gateway (`GET /protocol`): https://code.claude.com/docs/en/llm-gateway-protocol
+ */
+const capabilities: readonly [name: string, sign: RegExp | AddedPart | 'signatures' | ParameterName][] = [
+  ['mid_conv_system', 'laterSystem'],
+  ['mid_conv_system', systemPlace],
+  ['cache_control_field', 'cache'],
+  ['thinking_signature', 'signatures'],
+  ['thinking_type:adaptive', adaptive],
+  ['thinking_type:enabled', enabled],
+  ['structured_outputs_unsupported', format],
+  ['effort_unsupported', 'reasoningEffort'],
+  ['effort_unsupported', /\boutput_config: extra inputs\b/i],
+  ['media_budget', media],
+  ['image_block', image],
+  ['document_block', document],
+];
+
+/** The value of the header that Anthropic does not know: https://github.com/QuantumNous/new-api/issues/2975 */
+const beta = /^Unexpected value\(s\) `([\w.-]{1,64})`/;
+
+/**
+ * Names what a provider cannot do, by its text and its words; `refusal` is what `readRefusal` gives. The name of a beta
+ * is the provider's word, which may only be passed on to a caller who has sent it. Undefined for any other refusal.
+ */
+export function readCapability(
+  { text = '', words = [] }: RefusalFacts,
+  refusal: Refusal | undefined,
+): string | undefined {
+  const said = [...words, unquoted(text)].join(' ');
+  const names: readonly unknown[] = [refusal].flat();
+  const [name] =
+    capabilities.find(([, sign]) => (sign instanceof RegExp ? sign.test(said) : names.includes(sign))) ?? [];
+  const [, value] = beta.exec(text) ?? [];
+  return name ?? (value && `beta_header:${value}`);
+}

@@ -167,7 +167,7 @@ class Answer {
     if (reason === undefined) throw unusableAnswer(isUnknown ? 'unknown_end' : 'unfinished', usage);
     if (reason === 'malformed') throw unusableAnswer('malformed_call', usage);
     if (reason === 'blocked' && refusal && this.tape.isEmpty) throw refusedAnswer(refusal, usage);
-    return { ...this.tape.end(reason, usage), reason, model, ...(usage && { usage }) };
+    return { ...this.tape.end(reason, usage), reason, model, ...givenFields({ refusal, usage }) };
   }
 
   /** A reply that is there is not thrown away, and paid for again, for a word that is missing or new. */

@@ -180,9 +180,12 @@ describe.each(replyModes)('a $mode reply that a classifier refuses', ({ stream }
     },
   );
 
-  it('behind text -> is blocked, as by any filter', async () => {
+  it('behind text -> is blocked, as by any filter, in a stream with its category', async () => {
     const answer = detailed(speaking, { type: 'refusal', category: 'bio' });
-    expect(await play('anthropic', answer, { stream })).toMatchObject({ reason: 'blocked' });
+    expect(await play('anthropic', answer, { stream })).toMatchObject({
+      reason: 'blocked',
+      ...(stream && { refusal: 'bio' }),
+    });
     expect(isMendable({ provider: 'anthropic', code: 'content_blocked' })).toBe(false);
   });
 });

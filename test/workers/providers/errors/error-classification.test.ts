@@ -292,6 +292,33 @@ describe('the text of a refusal', () => {
     expect(failure.cause).toMatchObject({ refusal: undefined, place: undefined });
   });
 
+  it.each([
+    ['prompt is too long: 213462 tokens > 200000 maximum', 200_000, { inputTokens: 213_462 }],
+    [
+      'input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000, decrease input length',
+      200_000,
+      { inputTokens: 199_759, maxTokens: 8192 },
+    ],
+    [
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 8202 tokens.",
+      8192,
+      { inputTokens: 8202 },
+    ],
+    [
+      'The input token count (3475108) exceeds the maximum number of tokens allowed (1048576).',
+      1_048_576,
+      { inputTokens: 3_475_108 },
+    ],
+    ['prompt is too long; 9 tokens', undefined, undefined],
+  ])('has the sizes of a conversation that is too long: %s', (text, contextTokens, askedTokens) => {
+    const { code, facts } = classify({ status: 400, text });
+    expect([code, facts.contextTokens, facts.askedTokens]).toEqual([
+      'context_length_exceeded',
+      contextTokens,
+      askedTokens,
+    ]);
+  });
+
   it('has the limit behind a code, too', () => {
     const text = 'Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 9.';
     const tokens = (word?: string) => classify({ status: 400, words: [word], text }).facts.contextTokens;
