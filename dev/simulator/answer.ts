@@ -4,11 +4,14 @@ import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
 import type { Behaviour } from './model-names.js';
+import { direct } from './script.js';
 import { findBreaches, hasForeignSignature } from './seals.js';
 import { type CallParameters, type ErrorBodies, firstFault, type Refusal } from './wire-format.js';
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
-export async function answer(exchange: Exchange): Promise<void> {
+export async function answer(asked: Exchange): Promise<void> {
+  const exchange = asked.behaviour.says === 'script' ? direct(asked) : asked;
+  if ('status' in exchange) return refuse(asked, exchange);
   const { call, format, response, turns, behaviour } = exchange;
   const { errors, garbage, streamType } = format;
   const { fails, status, quota, maxTokens } = behaviour;

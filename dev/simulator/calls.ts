@@ -5,6 +5,7 @@ import type { Turn } from '../../shared/conversation.js';
 import type { Gates } from './gates.js';
 import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
+import type { Step } from './script.js';
 import type { CallParameters, WireFormat } from './wire-format.js';
 
 /** The facts in the head of a call. */
@@ -49,6 +50,8 @@ export interface Exchange extends Accepted {
   readonly callNumbers: Map<string, number>;
   readonly gates: Gates;
   readonly caches: PromptCaches;
+  /** The steps of a scripted reply. */
+  readonly steps?: readonly Step[];
 }
 
 /** How a call ended: its answer was finished, or one of the two sides closed the connection. */

@@ -1,6 +1,7 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json/json.js';
+import { splitText } from './echo.js';
 import { contentOf, type WrittenBlock } from './frames.js';
 import { formatTexts, schemasIn } from './schemas.js';
 import { sign } from './seals.js';
@@ -73,7 +74,12 @@ interface BlockWriter {
 
 /** The blocks of a reply: its thinking if it is signed, its text, unless there are calls alone, and its calls. */
 export function writeBlocks(reply: Reply, { thinking, text: writeText, call }: BlockWriter): WrittenBlock[] {
-  const { ending, text, pieces, calls, isSigned, thoughts } = reply;
+  const { ending, text, pieces, calls, isSigned, thoughts, blocks } = reply;
+  if (blocks !== undefined)
+    return blocks.map((block, place) => {
+      if ('thought' in block) return thinking(block.thought);
+      return 'call' in block ? call(block.call, place) : writeText(block.text, splitText(block.text));
+    });
   if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
   const [first] = calls;
   const [before = [], between = []] = thoughts.map((each) => [thinking(each)]);

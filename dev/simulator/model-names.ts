@@ -11,8 +11,8 @@ export type Delivery =
 
 /** The simulator's reaction to a call: a reply with status 200 unless it fails, or refuses what is asked. */
 export interface Behaviour {
-  /** The conversation; the last user turn; so many numbers, texts of one length, or timestamps. */
-  readonly says: 'echo' | 'verbatim' | 'numbers' | 'characters' | 'times';
+  /** The conversation; the last user turn; so many numbers, texts of one length, or timestamps; what a script says. */
+  readonly says: 'echo' | 'verbatim' | 'numbers' | 'characters' | 'times' | 'script';
   readonly amount: number;
   readonly length: number;
   readonly character: string;
@@ -107,6 +107,7 @@ const aloud = { thinks: 'aloud', refuses: 'lost-reasoning' } as const;
 const rows: readonly Row[] = [
   ['echo', "shows the conversation that it read, within the call's token limit", () => ({ says: 'echo' })],
   ['verbatim', "says the last user turn's text", () => ({ says: 'verbatim' })],
+  ['script', 'does what the script in the newest user text says, a step a turn', () => ({ says: 'script' })],
   ['say-<n>', 'says n numbers, a delta each', (n) => numbers(n)],
   ['say-<n>-<length>', 'says n deltas of so many characters', (n, length) => characters(n, length)],
   ['wide', 'has characters of three bytes in say-<n>-<length>', () => ({ character: '…' })],
@@ -172,7 +173,7 @@ const rows: readonly Row[] = [
 
 /** The documented names that are parts. */
 const ownNames =
-  `echo verbatim latency-<ms> gate-<n> status-<status> retry-after-<seconds> quota-<n> not-ready context-<n>
+  `echo verbatim script latency-<ms> gate-<n> status-<status> retry-after-<seconds> quota-<n> not-ready context-<n>
   hang hang-body drip-<ms> endless reset reset-body truncated html cut-<n> stall-<n> unfinished-<n>
   malformed-<n> failed no-usage empty null length blocked blocked-reply refused no-hints think-<ms> bound
   drops burst-<ms> no-effort end-<word>`.split(/\s+/);

@@ -68,6 +68,12 @@ export type Ending =
   | ('stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused')
   | ('empty' | 'null' | 'failed' | 'continues');
 
+/** A block of a scripted reply. */
+export type ReplyBlock =
+  | { readonly text: string }
+  | { readonly thought: Thought }
+  | { readonly call: ReplyCall };
+
 /** A reply, independent of the wire format. */
 export interface Reply {
   /** The call's number, from which the ids in the answer are made. */
@@ -79,6 +85,8 @@ export interface Reply {
   readonly calls: readonly ReplyCall[];
   /** The first stands before all else, a second between its text and its calls. */
   readonly thoughts: readonly Thought[];
+  /** All of these in the order of a script, where the provider has blocks; absent means the usual order. */
+  readonly blocks?: readonly ReplyBlock[] | undefined;
   /** Whether the calls have what only this provider's models can read. */
   readonly isSigned: boolean;
   /** Whether the pieces of its calls come one after the other, with a wait between them. */
@@ -86,6 +94,8 @@ export interface Reply {
   readonly ending: Ending;
   /** Vertex AI's word for the end, where it is another than usual. */
   readonly endsAs?: string | undefined;
+  /** The category of a refusal, where the provider names one. */
+  readonly refusal?: string | undefined;
   /** The text that the call named and that the reply ends before. */
   readonly stoppedBy?: string | undefined;
   readonly inputTokens: number;

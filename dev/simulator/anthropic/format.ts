@@ -65,7 +65,7 @@ const writeMessage = ({ callId, model }: Reply): object => ({
 
 function writeStop(reply: Reply): object {
   const reason = stopReasonOf(reply, stopReasons);
-  const category = reply.ending === 'refused' ? 'cyber' : null;
+  const category = reply.ending === 'refused' ? (reply.refusal ?? 'cyber') : null;
   const details = { type: 'refusal', category, explanation: 'Refused by the simulator as asked.' };
   const stop_details = reason === 'refusal' ? details : null;
   return { stop_reason: reason, stop_sequence: reply.stoppedBy ?? null, stop_details };
