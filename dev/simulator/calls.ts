@@ -1,5 +1,5 @@
 import { EventEmitter, on } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import type { Gates } from './gates.js';
@@ -32,6 +32,10 @@ export interface CallContent {
   readonly parameters?: CallParameters | undefined;
   /** Size of the body on the wire. */
   readonly bytes: number;
+  /** The body as it arrived. */
+  readonly raw?: Buffer;
+  /** All but the credentials. */
+  readonly headers?: IncomingHttpHeaders;
 }
 
 /** What a valid call asks, and how it is answered. */
@@ -100,6 +104,16 @@ export class Call {
     return this.content?.body;
   }
 
+  /** The body as it was written. */
+  get text(): string | undefined {
+    return this.content?.raw?.toString();
+  }
+
+  /** The headers as they arrived, without credentials. */
+  get headers(): IncomingHttpHeaders | undefined {
+    return this.content?.headers;
+  }
+
   close(end: CallEnd, place: number): void {
     this.ended = place;
     this.closedAt = Date.now();
@@ -110,7 +124,7 @@ export class Call {
 
   toJSON(): object {
     const { id, begun, ended = null, facts, clientClosedFirst, droppedThinking } = this;
-    const { turns, parameters, body, status = null, model = null } = this;
+    const { headers, turns, parameters, body, status = null, model = null } = this;
     const isoTime = (time: number | undefined) => (time === undefined ? null : new Date(time).toISOString());
     return {
       id,
@@ -124,6 +138,7 @@ export class Call {
       receivedAt: isoTime(facts.receivedAt),
       finishedAt: isoTime(this.finishedAt),
       closedAt: isoTime(this.closedAt),
+      headers,
       turns,
       parameters,
       body,

@@ -27,12 +27,14 @@ const about = {
       'the newest calls, with what they asked and their places in the sequence of begins and ends; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
     'DELETE /__simulator/calls':
       'forgets calls, counts and the counters of sim-fail, sim-good, sim-hang and sim-limit, and closes gates',
+    'GET /__simulator/calls/{id}/body': 'the body of a call, byte for byte as it arrived',
     'GET /__simulator/calls/stats': 'counts per provider, open sockets',
     'POST /__simulator/gates/{model}': 'opens the gate of a sim-gate or sim-tool-gate, by its whole name',
   },
 };
 
 const gatesPath = '/__simulator/gates/';
+const bodyPath = /^\/__simulator\/calls\/(\d+)\/body$/;
 const maxWaitMs = 60_000;
 
 /** The part of the simulator that the control path uses. */
@@ -52,6 +54,8 @@ export function isControlPath(path: string): boolean {
 export async function control(deps: ControlDeps, head: RequestHead, response: ServerResponse): Promise<void> {
   const { calls } = deps;
   if (head.method === 'POST' && head.path.startsWith(gatesPath)) return openGate(deps.gates, head, response);
+  const [, id] = bodyPath.exec(head.path) ?? [];
+  if (id !== undefined) return sendBody(calls, Number(id), response);
   switch (`${head.method} ${head.path}`) {
     case 'GET /':
     case 'GET /__simulator':
@@ -82,6 +86,18 @@ function openGate(gates: Gates, head: RequestHead, response: ServerResponse): vo
   }
   gates.open(model);
   response.writeHead(204).end();
+}
+
+function sendBody(calls: CallLog, id: number, response: ServerResponse): void {
+  const [call] = calls.list({ since: id - 1 });
+  const raw = call?.id === id ? call.content?.raw : undefined;
+  if (raw === undefined) {
+    send(response, 404, { simulator: true, error: 'No body of such a call.' });
+    return;
+  }
+  response
+    .writeHead(200, { 'Content-Type': 'application/octet-stream', 'Cache-Control': 'no-store' })
+    .end(raw);
 }
 
 async function listCalls(calls: CallLog, query: URLSearchParams, response: ServerResponse): Promise<void> {

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
@@ -12,6 +13,12 @@ import type { Refusal, RequestHead, Route, WireFormat } from './wire-format.js';
 // OpenAI comes last: it owns all other addresses under /v1.
 const formats: WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, responsesFormat, openAiFormat];
 const credentialHeaders = ['authorization', 'x-api-key', 'x-goog-api-key'];
+const secretHeaders = new Set([
+  ...credentialHeaders,
+  'x-amz-security-token',
+  'proxy-authorization',
+  'cookie',
+]);
 
 /** The wire format of the provider that a request is addressed to, if any. */
 export function findFormat(head: RequestHead): WireFormat | undefined {
@@ -36,10 +43,13 @@ export function examine(format: WireFormat, head: RequestHead, bytes: Buffer) {
       traceparent: headers.traceparent?.toString(),
       receivedAt: Date.now(),
     },
-    content: { body, turns, parameters, bytes: bytes.length },
+    content: { body, turns, parameters, bytes: bytes.length, raw: bytes, headers: withoutSecrets(headers) },
     verdict,
   };
 }
+
+const withoutSecrets = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !secretHeaders.has(name)));
 
 function judge(
   format: WireFormat,
