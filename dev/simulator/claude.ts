@@ -27,6 +27,12 @@ export function countMarked(contents: readonly (string | readonly object[])[]): 
   return last + 1 || undefined;
 }
 
+/** The words for more marks than are taken: https://github.com/tghamm/Anthropic.SDK/issues/50 */
+export function findMarkFault(marks: readonly unknown[]): string | undefined {
+  const found = marks.filter((mark) => mark != null).length;
+  return found > 4 ? `A maximum of 4 blocks with cache_control may be provided. Found ${found}.` : undefined;
+}
+
 /** The errors of the models, of a provider that passes on their words by `refuse`. */
 export const claudeErrors = (refuse: (words: string) => Refusal) => ({
   hint(name: string) {

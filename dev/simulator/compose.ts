@@ -131,7 +131,8 @@ function nameOf(name: string, tools: readonly OfferedTool[]): string {
 
 /** The calls of a reply: none without tools, or when the conversation ends with results, so that agents' loops end. */
 function composeCalls(turns: readonly Turn[], asked: CallParameters, behaviour: Behaviour): ReplyCall[] {
-  const { tools = [], toolChoice: choice, parallelToolCalls } = asked;
+  const { tools: all = [], deferredTools: deferred = [], toolChoice: choice, parallelToolCalls } = asked;
+  const tools = all.filter(({ name }) => !deferred.includes(name));
   const last = turns.at(-1);
   const isAnswered = last !== undefined && partsOf(last).at(-1)?.type === 'tool_result';
   if (choice === 'none' || isAnswered) return [];

@@ -61,7 +61,7 @@ function judge(
   if (refusal !== undefined) return refusal;
   if (!isObject(body)) return format.errors.json();
   const { errors } = format;
-  const read = readBody(format, body);
+  const read = readBody(format, body, head);
   if ('status' in read) return read;
   const fault = findPartFault(format.partRules, read.turns, read.parameters);
   if (fault !== undefined) return errors.wrong(...fault);
@@ -71,9 +71,11 @@ function judge(
 }
 
 /** A body in our words. Its shape is not checked: what cannot be read is refused like what must not be. */
-function readBody(format: WireFormat, body: JsonObject) {
+function readBody(format: WireFormat, body: JsonObject, head: RequestHead) {
   try {
-    return format.validate?.(body) ?? { turns: format.turns(body), parameters: format.parameters(body) };
+    return (
+      format.validate?.(body, head) ?? { turns: format.turns(body), parameters: format.parameters(body) }
+    );
   } catch (error) {
     if (error instanceof TypeError) return format.errors.wrong([], 'another shape');
     throw error;

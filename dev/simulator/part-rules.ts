@@ -139,7 +139,7 @@ const signatures: [ImageType, RegExp][] = [
 ];
 
 /** The type of an image by its bytes, which are base64; undefined if they are no image. */
-function imageTypeOf(data: string): ImageType | undefined {
+export function imageTypeOf(data: string): ImageType | undefined {
   const head = Buffer.from(data.slice(0, 32), 'base64').toString('hex');
   return signatures.find(([, beginning]) => beginning.test(head))?.[0];
 }

@@ -7,6 +7,8 @@ import type { JsonObject } from '../../shared/json/json.js';
 export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly stop?: readonly string[] | undefined;
   readonly tools?: readonly OfferedTool[] | undefined;
+  /** The names of tools that the model does not see yet. */
+  readonly deferredTools?: readonly string[] | undefined;
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
   readonly parallelToolCalls?: boolean | undefined;
   readonly format?: AskedFormat | undefined;
@@ -265,7 +267,7 @@ export interface WireFormat {
   route(head: RequestHead): Route | Refusal;
   authenticate(head: RequestHead): Refusal | undefined;
   /** The error for a rule of its own that a body breaks; types and the adapters' tests hold the shape of bodies. */
-  validate?(body: JsonObject): Refusal | undefined;
+  validate?(body: JsonObject, head: RequestHead): Refusal | undefined;
   /** The rules for tools, the format and the parts of turns, beyond the shape of a body. */
   readonly partRules: PartRules;
   /** The conversation of a valid body in order, with our names of roles. */

@@ -12,10 +12,10 @@ import {
   type PartRules,
   type Refusal,
   type Reply,
+  type RequestHead,
 } from '../wire-format.js';
 import { anthropicErrors, invalid } from './errors.js';
-
-const maxImageLength = 10 * 1024 * 1024;
+import { blocksIn, checkMessagesBody } from './rules.js';
 
 /** Anthropic's rules for tools, formats and parts. */
 export const anthropicPartRules: PartRules = {
@@ -23,10 +23,6 @@ export const anthropicPartRules: PartRules = {
   callId: /^[a-zA-Z0-9_-]+$/,
   has: ['one tool of a name', 'tools of a choice', 'an offered choice', 'words in texts', 'the user last'],
   schema: claude.schemaFault,
-  image(data, mediaType, type) {
-    if (data.length > maxImageLength) return `${maxImageLength} bytes at most`;
-    return type === mediaType ? undefined : `an image of the type ${mediaType}`;
-  },
   places: {
     turns: ['messages'],
     choice: ['tool_choice'],
@@ -42,7 +38,7 @@ export interface AnthropicBody {
   readonly max_tokens: number;
   readonly stop_sequences?: string[];
   readonly system?: string | AnthropicBlock[];
-  readonly tools?: { name: string; description?: string; input_schema: JsonObject; strict?: boolean }[];
+  readonly tools?: AnthropicTool[];
   readonly tool_choice?: {
     type: 'auto' | 'any' | 'tool' | 'none';
     name?: string;
@@ -50,8 +46,18 @@ export interface AnthropicBody {
   };
   readonly output_config?: { effort?: string; format?: { type: 'json_schema'; schema: JsonObject } };
   readonly messages: { role: 'user' | 'assistant' | 'system'; content: string | AnthropicBlock[] }[];
-  readonly thinking?: { display?: string };
+  readonly thinking?: { display?: string; budget_tokens?: number };
   readonly cache_control?: object;
+}
+
+interface AnthropicTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly input_schema: JsonObject;
+  readonly strict?: boolean;
+  /** Whether the model sees it only behind a `tool_reference`. */
+  readonly defer_loading?: boolean;
+  readonly cache_control?: object | null;
 }
 
 /** A block of the type that its fields belong to. */
@@ -65,16 +71,18 @@ export interface AnthropicBlock {
   readonly tool_use_id?: string;
   readonly content?: string | AnthropicBlock[];
   readonly is_error?: boolean;
+  readonly tool_name?: string;
+  readonly cache_control?: object | null;
 }
 
 const retiredParameters = ['temperature', 'top_p', 'top_k'];
 
 /** The error of newer models for a body with older parameters, or with system texts in other places. */
-export function checkAnthropicRequest(body: AnthropicBody): Refusal | undefined {
+export function checkAnthropicRequest(body: AnthropicBody, head: RequestHead): Refusal | undefined {
   const retired = retiredParameters.find((name) => name in body);
   if (retired !== undefined) return invalid(`\`${retired}\` is deprecated for this model.`);
   const fault = firstFault(body.messages, orderFault);
-  return fault && anthropicErrors.wrong(...fault);
+  return fault ? anthropicErrors.wrong(...fault) : checkMessagesBody(body, head);
 }
 
 /**
@@ -82,11 +90,12 @@ export function checkAnthropicRequest(body: AnthropicBody): Refusal | undefined 
  * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking/change-tools-or-instructions
  */
 function orderFault(
-  { role }: { role: string },
+  { role, content }: { role: string; content: string | readonly object[] },
   index: number,
   messages: readonly { role: string }[],
 ): Fault | undefined {
   const at = ['messages', index];
+  if (isDirective(role, content)) return undefined;
   if (index === 0 && role !== 'user')
     return [at, 'a message of the user first, and the system text in `system`'];
   if (role !== 'system') return undefined;
@@ -96,14 +105,18 @@ function orderFault(
     : undefined;
 }
 
+/** An effort alone, which may stand anywhere: https://github.com/LeenHawk/gproxy/issues/209 */
+const isDirective = (role: string, content: string | readonly object[]): boolean =>
+  role === 'system' && typeof content !== 'string' && content.length === 0;
+
 /** The conversation of a valid body. */
 export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] =>
-  [...(system === undefined ? [] : [{ role: 'system', content: system } as const]), ...messages].map(
-    ({ role, content }) => ({
+  [...(system === undefined ? [] : [{ role: 'system', content: system } as const]), ...messages]
+    .filter(({ role, content }) => !isDirective(role, content))
+    .map(({ role, content }) => ({
       role,
       content: typeof content === 'string' ? content : claude.joinThinking(content.map(readBlock)),
-    }),
-  );
+    }));
 
 function readBlock(block: AnthropicBlock): Part {
   const { text = '', source: { url, media_type = '', data = '' } = {}, id = '', name = '', input } = block;
@@ -116,12 +129,23 @@ function readBlock(block: AnthropicBlock): Part {
       return { type: 'tool_call', id, name, arguments: JSON.stringify(input) };
     case 'tool_result': {
       const { tool_use_id: callId = '', content = '', is_error: isError } = block;
-      const said = typeof content === 'string' ? content : content.map((each) => each.text).join('');
+      const said = typeof content === 'string' ? content : content.map(showBlock).join('');
       return { type: 'tool_result', callId, content: said, ...(isError === true && { isError }) };
     }
     default:
       return claude.thought('anthropic', block);
   }
+}
+
+/** A block of a result in words, which may be an image or the name of a tool. */
+const showBlock = ({ type, text, tool_name: named }: AnthropicBlock): string =>
+  text ?? `(${named === undefined ? type : `${type} ${named}`})`;
+
+/** The deferred tools that no result has named: the model does not know them. */
+function findDeferred({ tools = [], messages }: AnthropicBody): string[] {
+  const deferred = tools.flatMap(({ name, defer_loading }) => (defer_loading ? [name] : []));
+  const blocks = messages.flatMap(({ content }) => blocksIn([], content));
+  return deferred.filter((name) => !blocks.some(({ block }) => block.tool_name === name));
 }
 
 /** The parameters of a valid body. */
@@ -134,6 +158,7 @@ export function readAnthropicParameters(body: AnthropicBody): CallParameters {
     tools: tools?.map(({ name, description, input_schema: parameters, strict }) => {
       return { name, parameters, ...givenFields({ description, strict }) };
     }),
+    deferredTools: findDeferred(body),
     toolChoice:
       choice &&
       ({ tool: { name: choice.name ?? '' }, any: 'required', auto: 'auto', none: 'none' } as const)[

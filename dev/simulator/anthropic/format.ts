@@ -28,7 +28,7 @@ export const anthropicFormat: WireFormat = {
     if (versions.includes(String(version))) return undefined;
     return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
-  validate: (sent) => body.checkAnthropicRequest(sent as unknown as body.AnthropicBody),
+  validate: (sent, head) => body.checkAnthropicRequest(sent as unknown as body.AnthropicBody, head),
   turns: (sent) => body.readAnthropicTurns(sent as unknown as body.AnthropicBody),
   parameters: (sent) => body.readAnthropicParameters(sent as unknown as body.AnthropicBody),
   partRules: body.anthropicPartRules,
