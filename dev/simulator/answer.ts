@@ -23,6 +23,8 @@ export async function answer(asked: Exchange): Promise<void> {
       return refuse(exchange, errors.denied(call.model ?? ''));
     case 'quota':
       return refuse(exchange, errors.quotas[quota - 1] ?? errors.status(429));
+    case 'rejected':
+      return refuse(exchange, reject(exchange));
     case 'not-ready':
       return refuse(exchange, errors.notReady());
     case 'too-long':
@@ -40,6 +42,13 @@ export async function answer(asked: Exchange): Promise<void> {
         ? succeed(exchange, streamType, garbage)
         : succeed(exchange, 'application/json', JSON.stringify({ unexpected: true }));
   }
+}
+
+/** The error of a class, in the words of Claude where it is asked. */
+function reject({ call, format: { errors }, behaviour: { rejection = '' } }: Exchange): Refusal {
+  if (rejection === 'prompt_too_long') return errors.tooLong(207_368, 200_000);
+  const [beta = ''] = String(call.headers?.['anthropic-beta'] ?? '').split(',');
+  return errors.rejected?.(rejection, beta) ?? errors.wrong(['sim'], 'the name of a failure');
 }
 
 /** Whether this call is not one of those that fail. */

@@ -99,6 +99,8 @@ function perform(asked: Exchange, steps: readonly Step[]): Content {
     const thought = thoughts[thinking.indexOf(step)];
     if (thought !== undefined) return [{ thought }];
     if (step.say !== undefined) return [{ text: step.say }];
+    if (step.search !== undefined) return [{ search: step.search }];
+    if (step.raw !== undefined) return [{ raw: step.raw, deltas: step.deltas }];
     return step.call === undefined ? [] : [{ call: writeCall(nameOf(step.call, tools), step.with) }];
   });
   const refusal = steps.find(({ refuse }) => refuse !== undefined)?.refuse;
@@ -109,6 +111,7 @@ function perform(asked: Exchange, steps: readonly Step[]): Content {
     thoughts,
     blocks,
     ending: refusal === undefined ? 'stop' : 'refused',
+    endsAs: steps.find(({ end }) => end !== undefined)?.end,
     refusal,
   };
 }

@@ -30,7 +30,7 @@ export interface Behaviour {
   readonly withoutJson?: boolean;
   /** How many parts follow the first, where the provider continues a reply. */
   readonly hops?: number;
-  /** Vertex AI's word for the end. */
+  /** The provider's word for the end. */
   readonly endsAs?: string;
   /** Before its text and before its calls it thinks; aloud in words, also where they are not asked for. */
   readonly thinks?: boolean | 'aloud';
@@ -53,12 +53,14 @@ export interface Behaviour {
   readonly refuses?: 'hints' | 'forced-choice' | 'signature' | 'reasoning' | 'effort' | 'lost-reasoning';
   /** The failure in place of the reply, to `times` calls after the first `after` ones. */
   readonly fails?:
-    | ('status' | 'denied' | 'quota' | 'not-ready' | 'too-long')
+    | ('status' | 'denied' | 'quota' | 'not-ready' | 'too-long' | 'rejected')
     | ('hang' | 'reset' | 'html' | 'misshapen');
   readonly after: number;
   readonly times: number;
   readonly status: number;
   readonly retryAfterS?: number;
+  /** The class of a refusal, by the name that Claude Code has for it. */
+  readonly rejection?: string;
   /** Which of the provider's errors for what is spent. */
   readonly quota: number;
   readonly maxTokens: number;
@@ -161,7 +163,7 @@ const rows: readonly Row[] = [
   ['blocked-reply', 'cut by the content filter in the middle', () => ({ ending: 'blocked-reply' })],
   ['refused', 'refused by the model', () => ({ ending: 'refused' })],
   ['failed', 'a 200 that says that it failed, at Responses; elsewhere 500', () => ({ ending: 'failed' })],
-  ['end-<word>', 'ends with this word of vertexai', (word) => ({ endsAs: String(word) })],
+  ['end-<word>', 'ends with this word of its provider, not at openai', (word) => ({ endsAs: String(word) })],
   ['parts-<n>', 'at vertexai replies in n parts beside the first', (hops) => ({ hops })],
   ['no-usage', 'says nothing of the tokens it took', () => ({ withoutUsage: true })],
   ['no-json', 'says no JSON, also where it is asked for', () => ({ withoutJson: true })],
@@ -220,7 +222,7 @@ const placeholders: Readonly<Record<string, string>> = {
   status: '[45]\\d\\d',
   n: '\\d{1,5}',
   key: '[\\w.-]+',
-  word: '[A-Z_]+',
+  word: '[A-Za-z_]+',
 };
 const expressionOf = (name: string): RegExp =>
   new RegExp(`^${name.replace(/<(\w+)>/g, (_, word) => `(?<${word}>${placeholders[word] ?? '\\d{1,7}'})`)}$`);

@@ -15,9 +15,16 @@ export interface Step {
   readonly say?: string;
   /** Refuses, in this category where the provider names one. */
   readonly refuse?: string;
+  /** The provider's word for the end; not at openai. */
+  readonly end?: string;
+  /** At anthropic a search of the provider's own: a call, and its result. */
+  readonly search?: string;
+  /** At anthropic a block as it is, and the deltas of its stream. */
+  readonly raw?: JsonObject;
+  readonly deltas?: readonly JsonObject[];
   /** Milliseconds of silence: before all else of a turn, or between two steps. */
   readonly wait?: number;
-  /** A status; behind other steps an error in the stream. A word is one of `broken`. */
+  /** A status; behind other steps an error in the stream. A word is one of `broken`, or a class of Claude's refusals. */
   readonly fail?: number | string;
   /** The first calls alone that fail; the others go on with the steps behind this one. */
   readonly times?: number;
@@ -28,6 +35,7 @@ const fields = new Map(
   Object.entries({
     ...{ call: 'string', with: 'object', think: 'string', say: 'string', refuse: 'string' },
     ...{ wait: 'number', fail: 'number string', times: 'number' },
+    ...{ end: 'string', search: 'string', raw: 'object' },
   }),
 );
 
@@ -82,7 +90,10 @@ function readScript(text: string): Step[][] | undefined {
 }
 
 const isStep = (step: unknown): step is Step =>
-  isObject(step) && Object.entries(step).every(([name, value]) => fields.get(name)?.includes(typeof value));
+  isObject(step) &&
+  Object.entries(step).every(([name, value]) =>
+    name === 'deltas' ? Array.isArray(value) : value !== null && fields.get(name)?.includes(typeof value),
+  );
 
 /** The exchange with the steps of its reply, and the waits and failures among them. */
 function play(exchange: Exchange, all: readonly Step[]): Exchange {
@@ -106,7 +117,9 @@ const deliveryOf = (fail: Step['fail']): Delivery | undefined => broken.find((wa
 
 function failureOf(fail: Step['fail']): Partial<Behaviour> {
   if (typeof fail === 'number') return { fails: 'status', status: fail };
-  return fail === 'hang' || fail === 'reset' ? { fails: fail } : { delivery: deliveryOf(fail) ?? 'error' };
+  if (fail === 'hang' || fail === 'reset') return { fails: fail };
+  const delivery = deliveryOf(fail);
+  return delivery === undefined ? { fails: 'rejected', rejection: String(fail) } : { delivery };
 }
 
 /** How many deltas of a stream belong to its first steps, with the one that ends their last block. */

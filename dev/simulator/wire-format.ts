@@ -70,11 +70,13 @@ export type Ending =
   | ('stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused')
   | ('empty' | 'null' | 'failed' | 'continues');
 
-/** A block of a scripted reply. */
+/** A block of a scripted reply; the last two are anthropic's. */
 export type ReplyBlock =
   | { readonly text: string }
   | { readonly thought: Thought }
-  | { readonly call: ReplyCall };
+  | { readonly call: ReplyCall }
+  | { readonly search: string }
+  | { readonly raw: JsonObject; readonly deltas?: readonly JsonObject[] | undefined };
 
 /** A reply, independent of the wire format. */
 export interface Reply {
@@ -94,7 +96,7 @@ export interface Reply {
   /** Whether the pieces of its calls come one after the other, with a wait between them. */
   readonly isSlow: boolean;
   readonly ending: Ending;
-  /** Vertex AI's word for the end, where it is another than usual. */
+  /** The provider's word for the end, where it is another than usual. */
   readonly endsAs?: string | undefined;
   /** The category of a refusal, where the provider names one. */
   readonly refusal?: string | undefined;
@@ -207,6 +209,8 @@ export interface ErrorBodies {
   /** The provider's usual error for a status (400 to 599). */
   status(status: number): Refusal;
   tooLong(tokens: number, maxTokens: number): Refusal;
+  /** A refusal of a class that agents know, with a beta that the call names; undefined for other classes. */
+  rejected?(rejection: string, beta: string): Refusal | undefined;
   notReady(): Refusal;
   /** Credit or a quota that is spent, as far as it has words of its own. */
   readonly quotas: readonly Refusal[];

@@ -183,6 +183,24 @@ const writeThinking = (thinking: claude.Thinking) =>
 export const anthropicSignatureOf = (call: MadeCall): string =>
   JSON.stringify(claude.thinkingOf(call).map(writeThinking));
 
+/** A block as it is; an input is streamed as text, and other deltas come behind. */
+function writeRaw(whole: JsonObject, more: readonly JsonObject[] = []): WrittenBlock {
+  if (!('input' in whole)) return { whole, start: whole, deltas: more };
+  const input = { type: 'input_json_delta', partial_json: JSON.stringify(whole.input) };
+  return { whole, start: { ...whole, input: {} }, deltas: [input, ...more] };
+}
+
+/** https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool */
+function writeSearch(query: string, id: string): WrittenBlock[] {
+  const caller = { type: 'direct' };
+  const page = { type: 'web_search_result', url: 'https://example.com/', title: 'Example', page_age: null };
+  const content = [{ ...page, encrypted_content: 'c2lt' }];
+  return [
+    writeRaw({ type: 'server_tool_use', id, name: 'web_search', input: { query }, caller }),
+    writeRaw({ type: 'web_search_tool_result', tool_use_id: id, caller, content }),
+  ];
+}
+
 /** The blocks of a reply. */
 export const writeAnthropicBlocks = (reply: Reply): WrittenBlock[] =>
   claude.writeBlocks(reply, {
@@ -207,4 +225,8 @@ export const writeAnthropicBlocks = (reply: Reply): WrittenBlock[] =>
       const deltas = texts.map((text) => ({ type: 'input_json_delta', partial_json: text }));
       return { whole: { ...start, input: inputOf(call, reply.ending) }, start, deltas };
     },
+    own: (block, place) =>
+      'raw' in block
+        ? [writeRaw(block.raw, block.deltas)]
+        : writeSearch(block.search, `srvtoolu_sim${reply.callId}_${place}`),
   });

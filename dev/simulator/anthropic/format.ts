@@ -75,6 +75,7 @@ function writeStop(reply: Reply): object {
 function writeUsage(reply: Reply): object | undefined {
   const { hasUsage, inputTokens, outputTokens, reasoningTokens, cachedTokens, cacheWriteTokens } = reply;
   if (!hasUsage) return undefined;
+  const searches = reply.blocks?.filter((block) => 'search' in block).length ?? 0;
   return {
     input_tokens: inputTokens - cachedTokens - cacheWriteTokens,
     cache_creation_input_tokens: cacheWriteTokens,
@@ -82,6 +83,7 @@ function writeUsage(reply: Reply): object | undefined {
     cache_creation: { ephemeral_5m_input_tokens: cacheWriteTokens, ephemeral_1h_input_tokens: 0 },
     output_tokens: outputTokens,
     output_tokens_details: { thinking_tokens: reasoningTokens },
+    ...(searches > 0 && { server_tool_use: { web_search_requests: searches, web_fetch_requests: 0 } }),
     service_tier: 'standard',
   };
 }

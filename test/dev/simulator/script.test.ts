@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
 import type { Turn } from '../../../shared/conversation.js';
 import { textOfTape } from '../../../shared/protocol/parts.js';
-import { result, said, turn } from '../../support/apis.js';
+import { raw, result, said, turn } from '../../support/apis.js';
 import { providerSetups, replyModes } from '../../support/providers.js';
 import { ask, callsOf, partsOfReply } from '../../support/replies.js';
 import { type Asked, city, requestOf, send, type Wire, wires } from './requests.js';
@@ -52,10 +52,13 @@ describe.each(wires)('a model of scripts at %s', (wire) => {
     expect(await texts({ format: city })).toContain('\\"city\\":\\"text\\"');
   });
 
-  it.each([[[{ shout: 'Hi' }]], [[{ say: 5 }]], [['say']]])('of %j -> refuses it', async (steps) => {
-    const answer = await request(wire, steps);
-    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('a list of steps')]);
-  });
+  it.each([[[{ shout: 'Hi' }]], [[{ say: 5 }]], [['say']], [[{ raw: null }]], [[{ deltas: {} }]]])(
+    'of %j -> refuses it',
+    async (steps) => {
+      const answer = await request(wire, steps);
+      expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('a list of steps')]);
+    },
+  );
 
   it('that fails a number of times -> goes on with the next step of the turn', async () => {
     const steps = [[{ fail: 503, times: 2 }, { say: `Hi ${wire}` }]];
@@ -95,6 +98,52 @@ describe('a script at anthropic', () => {
     const answer = await readWhole('anthropic', [[{ say: 'Well.' }, { refuse: 'bio' }]]);
     expect(answer).toMatchObject({ content: [{ text: 'Well.' }], stop_reason: 'refusal' });
     expect(answer.stop_details).toMatchObject({ category: 'bio' });
+  });
+
+  it('has blocks of its own, also unknown ones, and any end', async () => {
+    const unknown = { type: 'new_thing', payload: { a: [1.5] } };
+    const cited = { type: 'text', text: '', citations: [] };
+    const deltas = [{ type: 'citations_delta', citation: { type: 'char_location' } }];
+    const steps = [
+      [{ say: 'a' }, { search: 'sun' }, { raw: unknown }, { raw: cited, deltas }, { end: 'pause_turn' }],
+    ];
+    const { content, stop_reason, usage } = await readWhole('anthropic', steps);
+    expect(content).toMatchObject([
+      ...[{ text: 'a' }, { type: 'server_tool_use', input: { query: 'sun' } }],
+      ...[{ type: 'web_search_tool_result', tool_use_id: content[1].id }, unknown, cited],
+    ]);
+    expect([stop_reason, usage.server_tool_use.web_search_requests]).toEqual(['pause_turn', 1]);
+    const text = await (await request('anthropic', steps, { stream: true })).text();
+    const events = [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => JSON.parse(data));
+    const ofBlocks = events.filter(({ index }) => index > 0 && index !== undefined);
+    expect(ofBlocks.map((each) => each.content_block ?? each.delta ?? each.index)).toMatchObject([
+      ...[{ type: 'server_tool_use', input: {} }, { partial_json: '{"query":"sun"}' }, 1],
+      ...[{ type: 'web_search_tool_result' }, 2, unknown, 3, cited, deltas[0], 4],
+    ]);
+  });
+
+  it('goes on behind a search that has paused', async () => {
+    const steps = [[{ search: 'sun' }, { end: 'pause_turn' }], { say: 'Sunny.' }];
+    const { content } = await readWhole('anthropic', steps);
+    const turns = [scripted(steps), turn('assistant', content.map(raw))];
+    expect((await readWhole('anthropic', steps, { turns })).content).toMatchObject([{ text: 'Sunny.' }]);
+  });
+
+  it.each([
+    ['mid_conv_system', "role 'system' is not supported on this model"],
+    ['thinking_type:adaptive', 'adaptive thinking is not supported on this model'],
+    ['prompt_too_long', 'prompt is too long: 207368 tokens > 200000 maximum'],
+    ['context_limit', 'input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000'],
+    ['beta_header', 'Unexpected value(s) `a-1` for the `anthropic-beta` header.'],
+    ['no_such', 'the name of a failure'],
+  ])('fails as %s -> in the words of Claude', async (fail, words) => {
+    const asked = requestOf('anthropic', { model, tools, turns: [scripted([{ fail }])] });
+    const headers = { ...asked.headers, 'anthropic-beta': 'a-1,b-2' };
+    const answer = await send(simulator.url, { ...asked, headers });
+    expect([answer.status, JSON.parse(await answer.text()).error.message]).toEqual([
+      400,
+      expect.stringContaining(words),
+    ]);
   });
 
   it('waits before its turn', async () => {
