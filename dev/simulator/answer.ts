@@ -143,7 +143,7 @@ function findRefusal({ call, format, parameters, turns, behaviour }: Exchange): 
 /** The error of a model that does not think, for all that it does not have. */
 function refuseThinking(errors: ErrorBodies, asked: CallParameters, turns: readonly Turn[]) {
   if (asked.wantsReasoning || has(turns.flatMap(partsOf), 'opaque')) return errors.reasoning?.();
-  return asked.markedTurns === undefined ? undefined : errors.cache?.();
+  return asked.isMarked ? errors.cache?.() : undefined;
 }
 
 function refuseHint(errors: ErrorBodies, asked: CallParameters): Refusal | undefined {

@@ -20,13 +20,13 @@ import {
   type Thought,
 } from './wire-format.js';
 
-/** The turns up to the last with a mark of what may be cached: anthropic's or bedrock's. */
-export function countMarked(contents: readonly (string | readonly object[])[]): number | undefined {
-  const isMarked = (block: object) => Object(block).cache_control ?? Object(block).cachePoint;
-  const given = contents.filter(({ length }) => length > 0);
-  const last = given.findLastIndex((blocks) => typeof blocks !== 'string' && blocks.some(isMarked));
-  return last + 1 || undefined;
-}
+/** Whether a block marks what may be cached: anthropic's or bedrock's. */
+export const hasMark = (contents: readonly (string | readonly object[])[]): boolean =>
+  contents.some(
+    (blocks) =>
+      typeof blocks !== 'string' &&
+      blocks.some((block) => (Object(block).cache_control ?? Object(block).cachePoint) != null),
+  );
 
 /** The words for more marks than are taken: https://github.com/tghamm/Anthropic.SDK/issues/50 */
 export function findMarkFault(marks: readonly unknown[]): string | undefined {

@@ -16,6 +16,7 @@ import { fill } from './schemas.js';
 import type { Step } from './script.js';
 import { bindThoughts } from './seals.js';
 import type {
+  CacheBlock,
   CallParameters,
   Ending,
   OfferedTool,
@@ -47,7 +48,7 @@ export function composeReply(asked: Exchange): Reply {
     inputTokens: countTokens(sizeOf(turns)),
     outputTokens: reasoningTokens + countTokens(made),
     reasoningTokens,
-    ...caches.count(`${call.provider}/${call.model}`, turns, parameters),
+    ...caches.count(`${call.provider}/${call.model}`, readBlocks(asked), parameters),
     hasUsage: behaviour.withoutUsage !== true,
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
@@ -130,6 +131,16 @@ function nameOf(name: string, tools: readonly OfferedTool[]): string {
     (tool) => tool.name.startsWith(start) && tool.name.length === start.length + 12,
   );
   return tools.some((tool) => tool.name === name) ? name : (shortened?.name ?? name);
+}
+
+/** The blocks of a call, of which the last is marked where only the whole of it can be. */
+function readBlocks({ call, format, turns, parameters }: Exchange): readonly CacheBlock[] {
+  if (!parameters.isMarked) return [];
+  if (format.cacheBlocks) return format.cacheBlocks(call.body as JsonObject);
+  const blocks = turns.flatMap((turn) =>
+    partsOf(turn).map((part): CacheBlock => ({ role: turn.role, part })),
+  );
+  return blocks.map((block, place) => (place === blocks.length - 1 ? { ...block, ttl: '5m' } : block));
 }
 
 /** The calls of a reply: none without tools, or when the conversation ends with results, so that agents' loops end. */

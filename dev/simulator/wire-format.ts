@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ProviderId } from '../../shared/contracts/contract.js';
-import type { Turn } from '../../shared/conversation.js';
+import type { ProviderId, Role } from '../../shared/contracts/contract.js';
+import type { Part, Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json/json.js';
 
 /** The parameters of a call, by our names. */
@@ -18,13 +18,20 @@ export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly showsThinking?: boolean | undefined;
   /** Which part of a reply is asked for, 0 for the first; absent where the provider continues none. */
   readonly hop?: number | undefined;
-  /** How many turns stand before the last mark of what may be cached; tools stand before all of them. */
-  readonly markedTurns?: number | undefined;
+  /** Whether it marks what may be cached. */
+  readonly isMarked?: boolean | undefined;
 }
 
 type Tuning =
   | ('maxOutputTokens' | 'temperature' | 'topP' | 'seed')
   | ('frequencyPenalty' | 'presencePenalty' | 'reasoningEffort' | 'verbosity');
+
+/** A block of a conversation, and how long all up to it is cached where it has a mark. */
+export interface CacheBlock {
+  readonly role: Role;
+  readonly part: Part;
+  readonly ttl?: '5m' | '1h' | undefined;
+}
 
 /** A tool that the model may call. */
 export interface OfferedTool {
@@ -109,6 +116,8 @@ export interface Reply {
   /** Input tokens read from the provider's cache, and written to it. */
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
+  /** How many of those are written for an hour. */
+  readonly cacheWriteFor1hTokens: number;
   readonly hasUsage: boolean;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
@@ -276,6 +285,8 @@ export interface WireFormat {
   readonly partRules: PartRules;
   /** The conversation of a valid body in order, with our names of roles. */
   turns(body: JsonObject): Turn[];
+  /** The blocks of a valid body with their marks; absent where a mark stands behind all of it. */
+  cacheBlocks?(body: JsonObject): readonly CacheBlock[];
   /** The parameters of a valid body; undefined values are absent from it. */
   parameters(body: JsonObject): CallParameters;
   /** The opaque data that its models put before a call that they sign; absent where they sign nothing. */

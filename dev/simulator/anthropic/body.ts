@@ -5,6 +5,7 @@ import { inputOf } from '../compose.js';
 import type { WrittenBlock } from '../frames.js';
 import { readImage } from '../part-rules.js';
 import {
+  type CacheBlock,
   type CallParameters,
   type Fault,
   firstFault,
@@ -118,6 +119,24 @@ export const readAnthropicTurns = ({ system, messages }: AnthropicBody): Turn[] 
       content: typeof content === 'string' ? content : claude.joinThinking(content.map(readBlock)),
     }));
 
+/** The blocks of a valid body; a mark of the body itself is one behind all of it. */
+export function readAnthropicCacheBlocks(body: AnthropicBody): CacheBlock[] {
+  const { system = [], messages, cache_control: mark } = body;
+  const turns = [{ role: 'system', content: system } as const, ...messages];
+  const blocks = turns.flatMap(({ role, content }): CacheBlock[] =>
+    typeof content === 'string'
+      ? [{ role, part: { type: 'text', text: content } }]
+      : content.map((block) => ({ role, part: readBlock(block), ttl: ttlOf(block.cache_control) })),
+  );
+  const last = blocks.length - 1;
+  return blocks.map((block, place) =>
+    mark != null && place === last ? { ...block, ttl: ttlOf(mark) } : block,
+  );
+}
+
+const ttlOf = (mark: object | null | undefined): CacheBlock['ttl'] =>
+  mark == null ? undefined : Object(mark).ttl === '1h' ? '1h' : '5m';
+
 function readBlock(block: AnthropicBlock): Part {
   const { text = '', source: { url, media_type = '', data = '' } = {}, id = '', name = '', input } = block;
   switch (block.type) {
@@ -168,10 +187,10 @@ export function readAnthropicParameters(body: AnthropicBody): CallParameters {
     format: config?.format,
     reasoningEffort: config?.effort,
     showsThinking: thinking && thinking.display === 'summarized',
-    // A mark of the body is one behind all of it; marks of tools alone have no turns.
-    markedTurns: body.cache_control
-      ? Infinity
-      : claude.countMarked([body.system ?? [], ...body.messages.map(({ content }) => content)]),
+    isMarked:
+      body.cache_control != null ||
+      claude.hasMark([body.system ?? [], ...body.messages.map(({ content }) => content)]) ||
+      undefined,
   });
 }
 

@@ -106,3 +106,65 @@ describe('Messages', () => {
     ]);
   });
 });
+
+describe('marks of what may be cached', () => {
+  const usageOf = async (more: Json) => JSON.parse((await ask(more)).text).usage;
+  const long = (letter: string, ttl?: string) => ({
+    ...{ type: 'text', text: letter.repeat(400), ...(ttl && { cache_control: { ...mark, ttl } }) },
+  });
+  const counts = (read: number, written: number, for1h: number) => ({
+    cache_read_input_tokens: read,
+    cache_creation_input_tokens: written,
+    cache_creation: { ephemeral_5m_input_tokens: written - for1h, ephemeral_1h_input_tokens: for1h },
+  });
+
+  it('at anthropic -> are each read as far as one of them stood there before', async () => {
+    const system = [long('a', '1h'), long('b', '5m'), long('c')];
+    const asked = (...content: object[]) => ({ system, ...user(...content) });
+    expect(await usageOf(asked(long('d', '5m')))).toMatchObject({ input_tokens: 0, ...counts(0, 400, 100) });
+    expect(await usageOf(asked(long('d'), long('e', '5m')))).toMatchObject(counts(400, 100, 0));
+    expect(await usageOf(asked(long('f', '5m')))).toMatchObject(counts(200, 200, 0));
+    expect(await usageOf({ ...asked(long('d')), system: [long('a'), long('g', '1h')] })).toMatchObject({
+      ...{ input_tokens: 100, ...counts(100, 100, 100) },
+    });
+    expect(await usageOf({ system, ...user(long('d')), tools: [tool] })).toMatchObject(counts(0, 200, 100));
+    const whole = { ...user(long('z')), cache_control: { ...mark, ttl: '1h' } };
+    expect(await usageOf(whole)).toMatchObject(counts(0, 100, 100));
+    expect(await usageOf({ messages: [turn('user', 'z'.repeat(400))], cache_control: mark })).toMatchObject(
+      counts(100, 0, 0),
+    );
+  });
+
+  it('at bedrock -> are counted, beside pictures in results, and are four at most', async () => {
+    const point = { cachePoint: { type: 'default', ttl: '1h' } };
+    const { path, headers, ...request } = requestOf('bedrock', {
+      tools: [{ name: 'weather', description: 'd' }],
+    });
+    const picture = { image: { format: 'png', source: { bytes: png } } };
+    const answer = async (...system: object[]) => {
+      const messages = [
+        { role: 'user', content: [{ text: 'Hi' }, point] },
+        { role: 'assistant', content: [{ toolUse: { toolUseId: 'a', name: 'weather', input: {} } }] },
+        {
+          role: 'user',
+          content: [{ toolResult: { toolUseId: 'a', content: [{ text: 'See ' }, picture] } }, point],
+        },
+      ];
+      const body = { ...request.body, system, messages };
+      return JSON.parse(await (await send(simulator.url, { ...request, path, headers, body })).text());
+    };
+    const system = [{ text: 'a'.repeat(400) }, point];
+    const [first, second] = [(await answer(...system)).usage, (await answer(...system)).usage];
+    expect([first.inputTokens, first.cacheReadInputTokens, first.cacheWriteInputTokens > 100]).toEqual([
+      0,
+      0,
+      true,
+    ]);
+    expect(second.cacheReadInputTokens).toBe(first.cacheWriteInputTokens);
+    const { turns } = simulator.calls.list().at(-1) ?? {};
+    expect(turns?.at(-1)?.content).toMatchObject([{ type: 'tool_result', content: 'See (image)' }]);
+    expect((await answer({ text: 'a' }, point, { text: 'b' }, point, { text: 'c' }, point)).message).toBe(
+      'The model returned the following errors: A maximum of 4 blocks with cache_control may be provided. Found 5.',
+    );
+  });
+});
