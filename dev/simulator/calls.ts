@@ -5,8 +5,7 @@ import type { Turn } from '../../shared/conversation.js';
 import type { Gates } from './gates.js';
 import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
-import type { Step } from './script.js';
-import type { CallParameters, WireFormat } from './wire-format.js';
+import type { CallParameters, Step, WireFormat } from './wire-format.js';
 
 /** The facts in the head of a call. */
 export interface CallFacts {

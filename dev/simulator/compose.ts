@@ -13,7 +13,6 @@ import {
 } from './echo.js';
 import type { Behaviour } from './model-names.js';
 import { fill } from './schemas.js';
-import type { Step } from './script.js';
 import { bindThoughts } from './seals.js';
 import type {
   CacheBlock,
@@ -23,6 +22,7 @@ import type {
   Reply,
   ReplyBlock,
   ReplyCall,
+  Step,
   Thought,
 } from './wire-format.js';
 

@@ -3,6 +3,7 @@ import { type Call, type CallFilter, type CallLog, matches } from './calls.js';
 import { decodeSegment } from './frames.js';
 import type { Gates } from './gates.js';
 import { behaviourList, isGated, partList } from './model-names.js';
+import { stepList } from './script.js';
 import type { RequestHead } from './wire-format.js';
 
 const about = {
@@ -20,6 +21,9 @@ const about = {
   parts: partList,
   grammar:
     'A name is sim- and parts with dots between them, such as sim-think-200.call-2.cut-3; @mark gives another counter and gate.',
+  script:
+    'sim-script reads the newest text of the user that has `sim: [` and JSON behind it: a step for each of its turns, or an inner list of steps.',
+  steps: stepList,
   parameters:
     'Checked by the rules of the provider. Every text ends before the first stop sequence; an echo has four characters a token at most.',
   control: {

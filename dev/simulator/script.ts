@@ -1,43 +1,35 @@
 import { type Turn, textOf } from '../../shared/conversation.js';
-import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
+import { isObject, readJson } from '../../shared/json/json.js';
 import type { Exchange } from './calls.js';
 import { composeReply, jsonText } from './compose.js';
 import type { Behaviour, Delivery } from './model-names.js';
 import { PromptCaches } from './prompt-caches.js';
-import type { Refusal } from './wire-format.js';
+import type { Refusal, Step } from './wire-format.js';
 
-/** One thing that a scripted model does. */
-export interface Step {
-  /** Calls this tool, with these arguments. */
-  readonly call?: string;
-  readonly with?: JsonObject;
-  readonly think?: string;
-  readonly say?: string;
-  /** Refuses, in this category where the provider names one. */
-  readonly refuse?: string;
-  /** The provider's word for the end; not at openai. */
-  readonly end?: string;
-  /** At anthropic a search of the provider's own: a call, and its result. */
-  readonly search?: string;
-  /** At anthropic a block as it is, and the deltas of its stream. */
-  readonly raw?: JsonObject;
-  readonly deltas?: readonly JsonObject[];
-  /** Milliseconds of silence: before all else of a turn, or between two steps. */
-  readonly wait?: number;
-  /** A status; behind other steps an error in the stream. A word is one of `broken`, or a class of Claude's refusals. */
-  readonly fail?: number | string;
-  /** The first calls alone that fail; the others go on with the steps behind this one. */
-  readonly times?: number;
-}
+/** The fields of a step, with their types and what they do. */
+const fields = new Map([
+  ['call', ['string', 'calls this tool, with the arguments of `with`']],
+  ['with', ['object', 'the arguments of a call']],
+  ['think', ['string', 'thinks; in words where they are asked for']],
+  ['say', ['string', 'says this']],
+  ['refuse', ['string', 'refuses, at anthropic in this category']],
+  ['end', ['string', "ends with this word of its provider's, not at openai"]],
+  ['search', ['string', 'at anthropic searches by itself: a call, and its result']],
+  ['raw', ['object', 'at anthropic has this block, with the `deltas` of its stream']],
+  ['deltas', ['object', 'the deltas of a block']],
+  ['wait', ['number', 'waits so many milliseconds, before a turn or between two steps of it']],
+  [
+    'fail',
+    [
+      'number string',
+      "fails with this status, behind other steps within the stream; hang, reset, truncate or malformed break it; any other word is a class of Claude's refusals, such as media_budget",
+    ],
+  ],
+  ['times', ['number', 'so many calls fail, and the next go on with the steps behind']],
+]);
 
-/** The types of the fields of a step. */
-const fields = new Map(
-  Object.entries({
-    ...{ call: 'string', with: 'object', think: 'string', say: 'string', refuse: 'string' },
-    ...{ wait: 'number', fail: 'number string', times: 'number' },
-    ...{ end: 'string', search: 'string', raw: 'object' },
-  }),
-);
+/** Each field of a step with what it does. */
+export const stepList = [...fields].map(([step, [, does]]) => ({ step, does }));
 
 /** The ways in which a connection breaks. */
 const broken: readonly Delivery[] = ['hang', 'reset', 'truncate', 'malformed'];
@@ -92,7 +84,9 @@ function readScript(text: string): Step[][] | undefined {
 const isStep = (step: unknown): step is Step =>
   isObject(step) &&
   Object.entries(step).every(([name, value]) =>
-    name === 'deltas' ? Array.isArray(value) : value !== null && fields.get(name)?.includes(typeof value),
+    name === 'deltas'
+      ? Array.isArray(value)
+      : value !== null && fields.get(name)?.[0]?.includes(typeof value),
   );
 
 /** The exchange with the steps of its reply, and the waits and failures among them. */

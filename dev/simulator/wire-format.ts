@@ -77,6 +77,30 @@ export type Ending =
   | ('stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused')
   | ('empty' | 'null' | 'failed' | 'continues');
 
+/** One thing that a scripted model does. */
+export interface Step {
+  /** Calls this tool, with these arguments. */
+  readonly call?: string;
+  readonly with?: JsonObject;
+  readonly think?: string;
+  readonly say?: string;
+  /** Refuses, in this category where the provider names one. */
+  readonly refuse?: string;
+  /** The provider's word for the end; not at openai. */
+  readonly end?: string;
+  /** At anthropic a search of the provider's own: a call, and its result. */
+  readonly search?: string;
+  /** At anthropic a block as it is, and the deltas of its stream. */
+  readonly raw?: JsonObject;
+  readonly deltas?: readonly JsonObject[];
+  /** Milliseconds of silence: before all else of a turn, or between two steps. */
+  readonly wait?: number;
+  /** A status, a way in which a connection breaks, or a class of Claude's refusals. */
+  readonly fail?: number | string;
+  /** The first calls alone that fail; the others go on with the steps behind this one. */
+  readonly times?: number;
+}
+
 /** A block of a scripted reply; the last two are anthropic's. */
 export type ReplyBlock =
   | { readonly text: string }

@@ -11,12 +11,11 @@ import {
   firstFault,
   type MadeCall,
   type PartRules,
+  type Path,
   type Refusal,
   type Reply,
-  type RequestHead,
 } from '../wire-format.js';
 import { anthropicErrors, invalid } from './errors.js';
-import { blocksIn, checkMessagesBody } from './rules.js';
 
 /** Anthropic's rules for tools, formats and parts. */
 export const anthropicPartRules: PartRules = {
@@ -76,14 +75,29 @@ export interface AnthropicBlock {
   readonly cache_control?: object | null;
 }
 
+interface PlacedBlock {
+  /** With its type at the end, as Anthropic names places. */
+  readonly at: Path;
+  readonly block: AnthropicBlock;
+}
+
+/** The blocks of a content, and behind each those of a result. */
+export const blocksIn = (at: Path, content: unknown): PlacedBlock[] =>
+  !Array.isArray(content)
+    ? []
+    : content.flatMap((block: AnthropicBlock, index) => {
+        const place = [...at, index, ...(at[0] === 'system' ? [] : [block.type])];
+        return [{ at: place, block }, ...blocksIn([...place, 'content'], block.content)];
+      });
+
 const retiredParameters = ['temperature', 'top_p', 'top_k'];
 
 /** The error of newer models for a body with older parameters, or with system texts in other places. */
-export function checkAnthropicRequest(body: AnthropicBody, head: RequestHead): Refusal | undefined {
+export function checkAnthropicRequest(body: AnthropicBody): Refusal | undefined {
   const retired = retiredParameters.find((name) => name in body);
   if (retired !== undefined) return invalid(`\`${retired}\` is deprecated for this model.`);
   const fault = firstFault(body.messages, orderFault);
-  return fault ? anthropicErrors.wrong(...fault) : checkMessagesBody(body, head);
+  return fault && anthropicErrors.wrong(...fault);
 }
 
 /**

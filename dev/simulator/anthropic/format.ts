@@ -3,6 +3,7 @@ import { joinBlocks, serverSentEvent, type WrittenBlock } from '../frames.js';
 import type { Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import * as body from './body.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
+import { checkMessagesBody } from './rules.js';
 
 /** The versions that are accepted: the SDK's (in its `client.js`), and older ones. */
 const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
@@ -28,7 +29,10 @@ export const anthropicFormat: WireFormat = {
     if (versions.includes(String(version))) return undefined;
     return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
-  validate: (sent, head) => body.checkAnthropicRequest(sent as unknown as body.AnthropicBody, head),
+  validate(sent, head) {
+    const message = sent as unknown as body.AnthropicBody;
+    return body.checkAnthropicRequest(message) ?? checkMessagesBody(message, head);
+  },
   turns: (sent) => body.readAnthropicTurns(sent as unknown as body.AnthropicBody),
   cacheBlocks: (sent) => body.readAnthropicCacheBlocks(sent as unknown as body.AnthropicBody),
   parameters: (sent) => body.readAnthropicParameters(sent as unknown as body.AnthropicBody),

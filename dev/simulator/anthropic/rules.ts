@@ -2,7 +2,7 @@ import { isObject } from '../../../shared/json/json.js';
 import { findMarkFault } from '../claude.js';
 import { imageTypeOf } from '../part-rules.js';
 import { dotted, firstFault, type Path, type Refusal, type RequestHead } from '../wire-format.js';
-import type { AnthropicBlock, AnthropicBody } from './body.js';
+import { type AnthropicBlock, type AnthropicBody, blocksIn } from './body.js';
 import { invalid } from './errors.js';
 
 /**
@@ -46,21 +46,6 @@ export function checkMessagesBody(body: AnthropicBody, head: RequestHead): Refus
     firstFault(blocks, ({ block }) => findReferenceFault(body, block));
   return words === undefined ? undefined : invalid(words);
 }
-
-interface PlacedBlock {
-  /** With its type at the end, as Anthropic names places. */
-  readonly at: Path;
-  readonly block: AnthropicBlock;
-}
-
-/** The blocks of a content, and behind each those of a result. */
-export const blocksIn = (at: Path, content: unknown): PlacedBlock[] =>
-  !Array.isArray(content)
-    ? []
-    : content.flatMap((block: AnthropicBlock, index) => {
-        const place = [...at, index, ...(at[0] === 'system' ? [] : [block.type])];
-        return [{ at: place, block }, ...blocksIn([...place, 'content'], block.content)];
-      });
 
 function findBetaFault(body: AnthropicBody, betas: readonly string[]): string | undefined {
   const isThere = (field: string) =>

@@ -64,6 +64,7 @@ describe('the control path', () => {
     const { json } = await get(path);
     expect(json).toMatchObject({ simulator: true, note: expect.stringContaining('No model is ever called') });
     expect(json.models).toContainEqual({ model: 'sim-hang', does: 'never answers' });
+    expect(json.steps).toContainEqual({ step: 'say', does: 'says this' });
   });
 
   it.each(['/', '/__simulator/calls', '/v1/models'])(
