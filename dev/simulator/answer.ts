@@ -4,11 +4,14 @@ import { composeReply } from './compose.js';
 import { deliver, endlessText, pause, sendEndlessly } from './deliver.js';
 import { countTokens, sizeOf } from './echo.js';
 import type { Behaviour } from './model-names.js';
+import { direct } from './script.js';
 import { findBreaches, hasForeignSignature } from './seals.js';
 import { type CallParameters, type ErrorBodies, firstFault, type Refusal } from './wire-format.js';
 
 /** Answers a call as its behaviour says. Resolves when nothing more will be sent. */
-export async function answer(exchange: Exchange): Promise<void> {
+export async function answer(asked: Exchange): Promise<void> {
+  const exchange = asked.behaviour.says === 'script' ? direct(asked) : asked;
+  if ('status' in exchange) return refuse(asked, exchange);
   const { call, format, response, turns, behaviour } = exchange;
   const { errors, garbage, streamType } = format;
   const { fails, status, quota, maxTokens } = behaviour;
@@ -20,6 +23,8 @@ export async function answer(exchange: Exchange): Promise<void> {
       return refuse(exchange, errors.denied(call.model ?? ''));
     case 'quota':
       return refuse(exchange, errors.quotas[quota - 1] ?? errors.status(429));
+    case 'rejected':
+      return refuse(exchange, reject(exchange));
     case 'not-ready':
       return refuse(exchange, errors.notReady());
     case 'too-long':
@@ -37,6 +42,13 @@ export async function answer(exchange: Exchange): Promise<void> {
         ? succeed(exchange, streamType, garbage)
         : succeed(exchange, 'application/json', JSON.stringify({ unexpected: true }));
   }
+}
+
+/** The error of a class, in the words of Claude where it is asked. */
+function reject({ call, format: { errors }, behaviour: { rejection = '' } }: Exchange): Refusal {
+  if (rejection === 'prompt_too_long') return errors.tooLong(207_368, 200_000);
+  const [beta = ''] = String(call.headers?.['anthropic-beta'] ?? '').split(',');
+  return errors.rejected?.(rejection, beta) ?? errors.wrong(['sim'], 'the name of a failure');
 }
 
 /** Whether this call is not one of those that fail. */
@@ -131,7 +143,7 @@ function findRefusal({ call, format, parameters, turns, behaviour }: Exchange): 
 /** The error of a model that does not think, for all that it does not have. */
 function refuseThinking(errors: ErrorBodies, asked: CallParameters, turns: readonly Turn[]) {
   if (asked.wantsReasoning || has(turns.flatMap(partsOf), 'opaque')) return errors.reasoning?.();
-  return asked.markedTurns === undefined ? undefined : errors.cache?.();
+  return asked.isMarked ? errors.cache?.() : undefined;
 }
 
 function refuseHint(errors: ErrorBodies, asked: CallParameters): Refusal | undefined {

@@ -1,11 +1,11 @@
 import { EventEmitter, on } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { type ProviderId, providerIds } from '../../shared/contracts/contract.js';
 import type { Turn } from '../../shared/conversation.js';
 import type { Gates } from './gates.js';
 import type { Behaviour } from './model-names.js';
 import type { PromptCaches } from './prompt-caches.js';
-import type { CallParameters, WireFormat } from './wire-format.js';
+import type { CallParameters, Step, WireFormat } from './wire-format.js';
 
 /** The facts in the head of a call. */
 export interface CallFacts {
@@ -31,6 +31,10 @@ export interface CallContent {
   readonly parameters?: CallParameters | undefined;
   /** Size of the body on the wire. */
   readonly bytes: number;
+  /** The body as it arrived. */
+  readonly raw?: Buffer;
+  /** All but the credentials. */
+  readonly headers?: IncomingHttpHeaders;
 }
 
 /** What a valid call asks, and how it is answered. */
@@ -49,6 +53,8 @@ export interface Exchange extends Accepted {
   readonly callNumbers: Map<string, number>;
   readonly gates: Gates;
   readonly caches: PromptCaches;
+  /** The steps of a scripted reply. */
+  readonly steps?: readonly Step[];
 }
 
 /** How a call ended: its answer was finished, or one of the two sides closed the connection. */
@@ -97,6 +103,16 @@ export class Call {
     return this.content?.body;
   }
 
+  /** The body as it was written. */
+  get text(): string | undefined {
+    return this.content?.raw?.toString();
+  }
+
+  /** The headers as they arrived, without credentials. */
+  get headers(): IncomingHttpHeaders | undefined {
+    return this.content?.headers;
+  }
+
   close(end: CallEnd, place: number): void {
     this.ended = place;
     this.closedAt = Date.now();
@@ -107,7 +123,7 @@ export class Call {
 
   toJSON(): object {
     const { id, begun, ended = null, facts, clientClosedFirst, droppedThinking } = this;
-    const { turns, parameters, body, status = null, model = null } = this;
+    const { headers, turns, parameters, body, status = null, model = null } = this;
     const isoTime = (time: number | undefined) => (time === undefined ? null : new Date(time).toISOString());
     return {
       id,
@@ -121,6 +137,7 @@ export class Call {
       receivedAt: isoTime(facts.receivedAt),
       finishedAt: isoTime(this.finishedAt),
       closedAt: isoTime(this.closedAt),
+      headers,
       turns,
       parameters,
       body,

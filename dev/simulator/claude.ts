@@ -1,6 +1,7 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import type { Part, Turn } from '../../shared/conversation.js';
 import { isObject, type JsonObject } from '../../shared/json/json.js';
+import { splitText } from './echo.js';
 import { contentOf, type WrittenBlock } from './frames.js';
 import { formatTexts, schemasIn } from './schemas.js';
 import { sign } from './seals.js';
@@ -13,18 +14,54 @@ import {
   type Place,
   type Refusal,
   type Reply,
+  type ReplyBlock,
   type ReplyCall,
   snakeCase,
   type Thought,
 } from './wire-format.js';
 
-/** The turns up to the last with a mark of what may be cached: anthropic's or bedrock's. */
-export function countMarked(contents: readonly (string | readonly object[])[]): number | undefined {
-  const isMarked = (block: object) => Object(block).cache_control ?? Object(block).cachePoint;
-  const given = contents.filter(({ length }) => length > 0);
-  const last = given.findLastIndex((blocks) => typeof blocks !== 'string' && blocks.some(isMarked));
-  return last + 1 || undefined;
+/** Whether a block marks what may be cached: anthropic's or bedrock's. */
+export const hasMark = (contents: readonly (string | readonly object[])[]): boolean =>
+  contents.some(
+    (blocks) =>
+      typeof blocks !== 'string' &&
+      blocks.some((block) => (Object(block).cache_control ?? Object(block).cachePoint) != null),
+  );
+
+/** The words for more marks than are taken: https://github.com/tghamm/Anthropic.SDK/issues/50 */
+export function findMarkFault(marks: readonly unknown[]): string | undefined {
+  const found = marks.filter((mark) => mark != null).length;
+  return found > 4 ? `A maximum of 4 blocks with cache_control may be provided. Found ${found}.` : undefined;
 }
+
+/** Claude's words for what it does not take, by the names that Claude Code has for their classes. */
+const rejections = {
+  // https://github.com/anthropics/claude-code/issues/61412
+  mid_conv_system: "role 'system' is not supported on this model",
+  // https://github.com/horselock/claude-code-proxy/pull/14
+  cache_control_field: 'system.1.cache_control.ephemeral.scope: Extra inputs are not permitted',
+  thinking_signature: 'messages.1.content.0: Invalid `signature` in `thinking` block',
+  // https://github.com/pensarai/apex/pull/890
+  'thinking_type:adaptive': 'adaptive thinking is not supported on this model',
+  // https://github.com/Sylinko/Everywhere/issues/410
+  'thinking_type:enabled':
+    '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
+  // https://github.com/anomalyco/models.dev/pull/1765
+  structured_outputs_unsupported: 'output_config.format: Extra inputs are not permitted',
+  effort_unsupported: 'This model does not support the effort parameter.',
+  // https://github.com/anthropics/claude-code/issues/19822
+  media_budget: 'Too much media: 0 document pages + 101 images > 100',
+  // https://github.com/anthropics/claude-code/issues/8646
+  image_block: 'Could not process image',
+  // https://github.com/anthropics/claude-code/issues/5174
+  document_block: 'messages.0.content.0.pdf.source.base64.data: The PDF specified was not valid.',
+  // https://github.com/docker/docker-agent/issues/569
+  context_limit:
+    'input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or `max_tokens` and try again',
+  // https://github.com/QuantumNous/new-api/issues/2975
+  beta_header:
+    'Unexpected value(s) `<beta>` for the `anthropic-beta` header. Please consult our documentation at docs.anthropic.com or try again without the header.',
+};
 
 /** The errors of the models, of a provider that passes on their words by `refuse`. */
 export const claudeErrors = (refuse: (words: string) => Refusal) => ({
@@ -32,6 +69,10 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
     if (name === 'reasoningEffort') return refuse('This model does not support the effort parameter.');
     if (name !== 'parallelToolCalls') return refuse(`\`${snakeCase(name)}\` is deprecated for this model.`);
     return refuse('tool_choice: disable_parallel_tool_use is not supported for this model.');
+  },
+  rejected(rejection: string, beta: string): Refusal | undefined {
+    const words = new Map(Object.entries(rejections)).get(rejection);
+    return words === undefined ? undefined : refuse(words.replace('<beta>', beta));
   },
   forcedChoice: () => refuse('tool_choice: type "tool" and "any" are not supported for this model.'),
   signature: () => refuse('messages: Invalid `signature` in `thinking` block'),
@@ -47,9 +88,10 @@ export const claudeErrors = (refuse: (words: string) => Refusal) => ({
 
 /** Why a reply ended: in a word of the provider's own for its ending, or in one that both providers have. */
 export function stopReasonOf(
-  { ending, stoppedBy, calls }: Reply,
+  { ending, endsAs, stoppedBy, calls }: Reply,
   own: Partial<Record<Ending, string>>,
 ): string {
+  if (endsAs !== undefined) return endsAs;
   if (ending === 'length') return 'max_tokens';
   const finished = calls.length > 0 ? 'tool_use' : 'end_turn';
   return own[ending] ?? (stoppedBy === undefined ? finished : 'stop_sequence');
@@ -65,15 +107,28 @@ export const thinkingOf = (call: MadeCall): Thinking[] => [
   { redacted: sign(call, 'redacted') },
 ];
 
+type OwnBlock = Extract<ReplyBlock, { search: string } | { raw: JsonObject }>;
+
 interface BlockWriter {
   thinking(thinking: Thinking): WrittenBlock;
   text(text: string, pieces: readonly string[]): WrittenBlock;
   call(call: ReplyCall, index: number): WrittenBlock;
+  /** Blocks that only one provider has. */
+  own?(block: OwnBlock, place: number): WrittenBlock[];
 }
 
 /** The blocks of a reply: its thinking if it is signed, its text, unless there are calls alone, and its calls. */
-export function writeBlocks(reply: Reply, { thinking, text: writeText, call }: BlockWriter): WrittenBlock[] {
-  const { ending, text, pieces, calls, isSigned, thoughts } = reply;
+export function writeBlocks(
+  reply: Reply,
+  { thinking, text: writeText, call, own }: BlockWriter,
+): WrittenBlock[] {
+  const { ending, text, pieces, calls, isSigned, thoughts, blocks } = reply;
+  if (blocks !== undefined)
+    return blocks.flatMap((block, place) => {
+      if ('thought' in block) return thinking(block.thought);
+      if ('call' in block) return call(block.call, place);
+      return 'text' in block ? writeText(block.text, splitText(block.text)) : (own?.(block, place) ?? []);
+    });
   if (ending === 'empty' || ending === 'blocked' || ending === 'refused') return [];
   const [first] = calls;
   const [before = [], between = []] = thoughts.map((each) => [thinking(each)]);

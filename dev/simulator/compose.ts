@@ -14,7 +14,17 @@ import {
 import type { Behaviour } from './model-names.js';
 import { fill } from './schemas.js';
 import { bindThoughts } from './seals.js';
-import type { CallParameters, Ending, OfferedTool, Reply, ReplyCall, Thought } from './wire-format.js';
+import type {
+  CacheBlock,
+  CallParameters,
+  Ending,
+  OfferedTool,
+  Reply,
+  ReplyBlock,
+  ReplyCall,
+  Step,
+  Thought,
+} from './wire-format.js';
 
 /** The tokens of thinking in each reply that thinks, if its limit allows for so many. */
 const thinkingTokens = 200;
@@ -23,43 +33,120 @@ export const noTimestamp = '0000000000000.000';
 
 /** Composes the reply to a call, independent of the wire format. */
 export function composeReply(asked: Exchange): Reply {
-  const { call, turns, parameters, caches, behaviour } = asked;
+  const { call, turns, parameters, caches, behaviour, steps } = asked;
   // By all SDKs' types thinking and all else count toward the limit.
   const limit = Number(parameters.maxOutputTokens ?? Infinity);
-  const reasoningTokens = behaviour.thinks ? Math.min(limit, thinkingTokens) : 0;
-  const left = limit - reasoningTokens;
-  const calls = left > 0 ? composeCalls(turns, parameters, behaviour) : [];
-  const fixed = calls.length > 0 ? textBefore(calls, behaviour) : jsonText(parameters, behaviour);
-  const given = fixed === undefined ? pieceByPiece(behaviour) : undefined;
-  const said = behaviour.says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns);
-  const { text, ...end } = endOf(fixed ?? given?.join('') ?? said, { ...parameters, left }, behaviour);
-  const amount = text !== '' && calls.length > 0 ? 2 : 1;
-  const made = calls.reduce((sum, { arguments: { length } }) => sum + length, text.length);
+  const content = steps ? perform(asked, steps) : compose(asked, limit);
+  const reasoningTokens = content.thoughts.length > 0 ? Math.min(limit, thinkingTokens) : 0;
+  const made = content.calls.reduce((sum, each) => sum + each.arguments.length, content.text.length);
   return {
     callId: call.id,
     model: call.model ?? '',
-    text,
-    pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
-    calls,
-    thoughts: think(asked, { text, amount }),
+    ...content,
     isSigned: behaviour.isSigned === true,
     isSlow: behaviour.pieces !== undefined,
-    ...end,
-    ...(calls.length > 0 && behaviour.cutAfter !== undefined && { ending: 'length' }),
-    endsAs: behaviour.endsAs,
     inputTokens: countTokens(sizeOf(turns)),
     outputTokens: reasoningTokens + countTokens(made),
     reasoningTokens,
-    ...caches.count(`${call.provider}/${call.model}`, turns, parameters),
+    ...caches.count(`${call.provider}/${call.model}`, readBlocks(asked), parameters),
     hasUsage: behaviour.withoutUsage !== true,
     createdAt: call.facts.receivedAt,
     request: call.body as JsonObject,
   };
 }
 
+type Fields =
+  | 'text'
+  | 'pieces'
+  | 'calls'
+  | 'thoughts'
+  | 'blocks'
+  | 'ending'
+  | 'stoppedBy'
+  | 'endsAs'
+  | 'refusal';
+/** What a model says, thinks and calls, and how it ends. */
+type Content = Pick<Reply, Fields>;
+
+/** The content of a reply that follows from the name of a model. */
+function compose(asked: Exchange, limit: number): Content {
+  const { call, turns, parameters, behaviour } = asked;
+  const left = limit - (behaviour.thinks ? Math.min(limit, thinkingTokens) : 0);
+  const calls = left > 0 ? composeCalls(turns, parameters, behaviour) : [];
+  const fixed = calls.length > 0 ? textBefore(calls, behaviour) : jsonText(parameters, behaviour);
+  const given = fixed === undefined ? pieceByPiece(behaviour) : undefined;
+  const said = behaviour.says === 'verbatim' ? lastUserText(turns) : echo(call.provider, turns);
+  const { text, ...end } = endOf(fixed ?? given?.join('') ?? said, { ...parameters, left }, behaviour);
+  const amount = text !== '' && calls.length > 0 ? 2 : 1;
+  return {
+    text,
+    pieces: given ? firstPieces(given, text.length) : call.facts.stream ? splitText(text) : [],
+    calls,
+    thoughts: think(asked, { text, amount }),
+    ...end,
+    ...(calls.length > 0 && behaviour.cutAfter !== undefined && { ending: 'length' }),
+    endsAs: behaviour.endsAs,
+  };
+}
+
+/** The content of a reply that has these steps. */
+function perform(asked: Exchange, steps: readonly Step[]): Content {
+  const { tools = [], showsThinking } = asked.parameters;
+  const text = steps.map(({ say = '' }) => say).join('');
+  const thinking = steps.filter(({ think }) => think !== undefined);
+  const words = thinking.map(({ think = '' }) => (showsThinking ? think : ''));
+  const thoughts = bindThoughts(words, text, asked);
+  const blocks = steps.flatMap((step): ReplyBlock[] => {
+    const thought = thoughts[thinking.indexOf(step)];
+    if (thought !== undefined) return [{ thought }];
+    if (step.say !== undefined) return [{ text: step.say }];
+    if (step.search !== undefined) return [{ search: step.search }];
+    if (step.raw !== undefined) return [{ raw: step.raw, deltas: step.deltas }];
+    return step.call === undefined ? [] : [{ call: writeCall(nameOf(step.call, tools), step.with) }];
+  });
+  const refusal = steps.find(({ refuse }) => refuse !== undefined)?.refuse;
+  return {
+    text,
+    pieces: asked.call.facts.stream ? steps.flatMap(({ say = '' }) => splitText(say)) : [],
+    calls: blocks.flatMap((block) => ('call' in block ? [block.call] : [])),
+    thoughts,
+    blocks,
+    ending: refusal === undefined ? 'stop' : 'refused',
+    endsAs: steps.find(({ end }) => end !== undefined)?.end,
+    refusal,
+  };
+}
+
+const scriptedPieces = 8;
+
+function writeCall(name: string, input: JsonObject = {}): ReplyCall {
+  const whole = JSON.stringify(input);
+  return { name, arguments: whole, pieces: whole === '{}' ? [] : splitInto(whole, scriptedPieces) };
+}
+
+/** The name of an offered tool, also of one that a gateway has shortened: a beginning, `_`, and 12 of a digest. */
+function nameOf(name: string, tools: readonly OfferedTool[]): string {
+  const start = `${name.replace(/[^\w-]/g, '_').slice(0, 51)}_`;
+  const shortened = tools.find(
+    (tool) => tool.name.startsWith(start) && tool.name.length === start.length + 12,
+  );
+  return tools.some((tool) => tool.name === name) ? name : (shortened?.name ?? name);
+}
+
+/** The blocks of a call, of which the last is marked where only the whole of it can be. */
+function readBlocks({ call, format, turns, parameters }: Exchange): readonly CacheBlock[] {
+  if (!parameters.isMarked) return [];
+  if (format.cacheBlocks) return format.cacheBlocks(call.body as JsonObject);
+  const blocks = turns.flatMap((turn) =>
+    partsOf(turn).map((part): CacheBlock => ({ role: turn.role, part })),
+  );
+  return blocks.map((block, place) => (place === blocks.length - 1 ? { ...block, ttl: '5m' } : block));
+}
+
 /** The calls of a reply: none without tools, or when the conversation ends with results, so that agents' loops end. */
 function composeCalls(turns: readonly Turn[], asked: CallParameters, behaviour: Behaviour): ReplyCall[] {
-  const { tools = [], toolChoice: choice, parallelToolCalls } = asked;
+  const { tools: all = [], deferredTools: deferred = [], toolChoice: choice, parallelToolCalls } = asked;
+  const tools = all.filter(({ name }) => !deferred.includes(name));
   const last = turns.at(-1);
   const isAnswered = last !== undefined && partsOf(last).at(-1)?.type === 'tool_result';
   if (choice === 'none' || isAnswered) return [];
@@ -94,7 +181,7 @@ const textBefore = (calls: readonly ReplyCall[], behaviour: Behaviour): string =
     : '';
 
 /** The JSON that the call asks for; undefined if it asks for none, or does not get it. */
-function jsonText({ format }: CallParameters, { withoutJson }: Behaviour): string | undefined {
+export function jsonText({ format }: CallParameters, { withoutJson }: Behaviour): string | undefined {
   if (format === undefined || withoutJson) return undefined;
   return JSON.stringify(format.type === 'json_object' ? {} : fill(format.schema));
 }

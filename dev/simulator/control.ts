@@ -3,6 +3,7 @@ import { type Call, type CallFilter, type CallLog, matches } from './calls.js';
 import { decodeSegment } from './frames.js';
 import type { Gates } from './gates.js';
 import { behaviourList, isGated, partList } from './model-names.js';
+import { stepList } from './script.js';
 import type { RequestHead } from './wire-format.js';
 
 const about = {
@@ -20,6 +21,9 @@ const about = {
   parts: partList,
   grammar:
     'A name is sim- and parts with dots between them, such as sim-think-200.call-2.cut-3; @mark gives another counter and gate.',
+  script:
+    'sim-script reads the newest text of the user that has `sim: [` and JSON behind it: a step for each of its turns, or an inner list of steps.',
+  steps: stepList,
   parameters:
     'Checked by the rules of the provider. Every text ends before the first stop sequence; an echo has four characters a token at most.',
   control: {
@@ -27,12 +31,14 @@ const about = {
       'the newest calls, with what they asked and their places in the sequence of begins and ends; ?model=, ?since=<id>; ?wait=call|close&timeoutMs=5000 waits for the first of them',
     'DELETE /__simulator/calls':
       'forgets calls, counts and the counters of sim-fail, sim-good, sim-hang and sim-limit, and closes gates',
+    'GET /__simulator/calls/{id}/body': 'the body of a call, byte for byte as it arrived',
     'GET /__simulator/calls/stats': 'counts per provider, open sockets',
     'POST /__simulator/gates/{model}': 'opens the gate of a sim-gate or sim-tool-gate, by its whole name',
   },
 };
 
 const gatesPath = '/__simulator/gates/';
+const bodyPath = /^\/__simulator\/calls\/(\d+)\/body$/;
 const maxWaitMs = 60_000;
 
 /** The part of the simulator that the control path uses. */
@@ -52,6 +58,8 @@ export function isControlPath(path: string): boolean {
 export async function control(deps: ControlDeps, head: RequestHead, response: ServerResponse): Promise<void> {
   const { calls } = deps;
   if (head.method === 'POST' && head.path.startsWith(gatesPath)) return openGate(deps.gates, head, response);
+  const [, id] = bodyPath.exec(head.path) ?? [];
+  if (id !== undefined) return sendBody(calls, Number(id), response);
   switch (`${head.method} ${head.path}`) {
     case 'GET /':
     case 'GET /__simulator':
@@ -82,6 +90,18 @@ function openGate(gates: Gates, head: RequestHead, response: ServerResponse): vo
   }
   gates.open(model);
   response.writeHead(204).end();
+}
+
+function sendBody(calls: CallLog, id: number, response: ServerResponse): void {
+  const [call] = calls.list({ since: id - 1 });
+  const raw = call?.id === id ? call.content?.raw : undefined;
+  if (raw === undefined) {
+    send(response, 404, { simulator: true, error: 'No body of such a call.' });
+    return;
+  }
+  response
+    .writeHead(200, { 'Content-Type': 'application/octet-stream', 'Cache-Control': 'no-store' })
+    .end(raw);
 }
 
 async function listCalls(calls: CallLog, query: URLSearchParams, response: ServerResponse): Promise<void> {

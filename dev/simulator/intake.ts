@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isObject, type JsonObject, readJson } from '../../shared/json/json.js';
 import { anthropicFormat } from './anthropic/format.js';
 import { bedrockFormat } from './bedrock/format.js';
@@ -12,6 +13,12 @@ import type { Refusal, RequestHead, Route, WireFormat } from './wire-format.js';
 // OpenAI comes last: it owns all other addresses under /v1.
 const formats: WireFormat[] = [anthropicFormat, vertexFormat, bedrockFormat, responsesFormat, openAiFormat];
 const credentialHeaders = ['authorization', 'x-api-key', 'x-goog-api-key'];
+const secretHeaders = new Set([
+  ...credentialHeaders,
+  'x-amz-security-token',
+  'proxy-authorization',
+  'cookie',
+]);
 
 /** The wire format of the provider that a request is addressed to, if any. */
 export function findFormat(head: RequestHead): WireFormat | undefined {
@@ -36,10 +43,13 @@ export function examine(format: WireFormat, head: RequestHead, bytes: Buffer) {
       traceparent: headers.traceparent?.toString(),
       receivedAt: Date.now(),
     },
-    content: { body, turns, parameters, bytes: bytes.length },
+    content: { body, turns, parameters, bytes: bytes.length, raw: bytes, headers: withoutSecrets(headers) },
     verdict,
   };
 }
+
+const withoutSecrets = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !secretHeaders.has(name)));
 
 function judge(
   format: WireFormat,
@@ -51,7 +61,7 @@ function judge(
   if (refusal !== undefined) return refusal;
   if (!isObject(body)) return format.errors.json();
   const { errors } = format;
-  const read = readBody(format, body);
+  const read = readBody(format, body, head);
   if ('status' in read) return read;
   const fault = findPartFault(format.partRules, read.turns, read.parameters);
   if (fault !== undefined) return errors.wrong(...fault);
@@ -61,9 +71,11 @@ function judge(
 }
 
 /** A body in our words. Its shape is not checked: what cannot be read is refused like what must not be. */
-function readBody(format: WireFormat, body: JsonObject) {
+function readBody(format: WireFormat, body: JsonObject, head: RequestHead) {
   try {
-    return format.validate?.(body) ?? { turns: format.turns(body), parameters: format.parameters(body) };
+    return (
+      format.validate?.(body, head) ?? { turns: format.turns(body), parameters: format.parameters(body) }
+    );
   } catch (error) {
     if (error instanceof TypeError) return format.errors.wrong([], 'another shape');
     throw error;

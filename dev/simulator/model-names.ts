@@ -11,8 +11,8 @@ export type Delivery =
 
 /** The simulator's reaction to a call: a reply with status 200 unless it fails, or refuses what is asked. */
 export interface Behaviour {
-  /** The conversation; the last user turn; so many numbers, texts of one length, or timestamps. */
-  readonly says: 'echo' | 'verbatim' | 'numbers' | 'characters' | 'times';
+  /** The conversation; the last user turn; so many numbers, texts of one length, or timestamps; what a script says. */
+  readonly says: 'echo' | 'verbatim' | 'numbers' | 'characters' | 'times' | 'script';
   readonly amount: number;
   readonly length: number;
   readonly character: string;
@@ -30,7 +30,7 @@ export interface Behaviour {
   readonly withoutJson?: boolean;
   /** How many parts follow the first, where the provider continues a reply. */
   readonly hops?: number;
-  /** Vertex AI's word for the end. */
+  /** The provider's word for the end. */
   readonly endsAs?: string;
   /** Before its text and before its calls it thinks; aloud in words, also where they are not asked for. */
   readonly thinks?: boolean | 'aloud';
@@ -53,12 +53,14 @@ export interface Behaviour {
   readonly refuses?: 'hints' | 'forced-choice' | 'signature' | 'reasoning' | 'effort' | 'lost-reasoning';
   /** The failure in place of the reply, to `times` calls after the first `after` ones. */
   readonly fails?:
-    | ('status' | 'denied' | 'quota' | 'not-ready' | 'too-long')
+    | ('status' | 'denied' | 'quota' | 'not-ready' | 'too-long' | 'rejected')
     | ('hang' | 'reset' | 'html' | 'misshapen');
   readonly after: number;
   readonly times: number;
   readonly status: number;
   readonly retryAfterS?: number;
+  /** The class of a refusal, by the name that Claude Code has for it. */
+  readonly rejection?: string;
   /** Which of the provider's errors for what is spent. */
   readonly quota: number;
   readonly maxTokens: number;
@@ -107,6 +109,7 @@ const aloud = { thinks: 'aloud', refuses: 'lost-reasoning' } as const;
 const rows: readonly Row[] = [
   ['echo', "shows the conversation that it read, within the call's token limit", () => ({ says: 'echo' })],
   ['verbatim', "says the last user turn's text", () => ({ says: 'verbatim' })],
+  ['script', 'does what the script in the newest user text says, a step a turn', () => ({ says: 'script' })],
   ['say-<n>', 'says n numbers, a delta each', (n) => numbers(n)],
   ['say-<n>-<length>', 'says n deltas of so many characters', (n, length) => characters(n, length)],
   ['wide', 'has characters of three bytes in say-<n>-<length>', () => ({ character: '…' })],
@@ -160,7 +163,7 @@ const rows: readonly Row[] = [
   ['blocked-reply', 'cut by the content filter in the middle', () => ({ ending: 'blocked-reply' })],
   ['refused', 'refused by the model', () => ({ ending: 'refused' })],
   ['failed', 'a 200 that says that it failed, at Responses; elsewhere 500', () => ({ ending: 'failed' })],
-  ['end-<word>', 'ends with this word of vertexai', (word) => ({ endsAs: String(word) })],
+  ['end-<word>', 'ends with this word of its provider, not at openai', (word) => ({ endsAs: String(word) })],
   ['parts-<n>', 'at vertexai replies in n parts beside the first', (hops) => ({ hops })],
   ['no-usage', 'says nothing of the tokens it took', () => ({ withoutUsage: true })],
   ['no-json', 'says no JSON, also where it is asked for', () => ({ withoutJson: true })],
@@ -172,7 +175,7 @@ const rows: readonly Row[] = [
 
 /** The documented names that are parts. */
 const ownNames =
-  `echo verbatim latency-<ms> gate-<n> status-<status> retry-after-<seconds> quota-<n> not-ready context-<n>
+  `echo verbatim script latency-<ms> gate-<n> status-<status> retry-after-<seconds> quota-<n> not-ready context-<n>
   hang hang-body drip-<ms> endless reset reset-body truncated html cut-<n> stall-<n> unfinished-<n>
   malformed-<n> failed no-usage empty null length blocked blocked-reply refused no-hints think-<ms> bound
   drops burst-<ms> no-effort end-<word>`.split(/\s+/);
@@ -219,7 +222,7 @@ const placeholders: Readonly<Record<string, string>> = {
   status: '[45]\\d\\d',
   n: '\\d{1,5}',
   key: '[\\w.-]+',
-  word: '[A-Z_]+',
+  word: '[A-Za-z_]+',
 };
 const expressionOf = (name: string): RegExp =>
   new RegExp(`^${name.replace(/<(\w+)>/g, (_, word) => `(?<${word}>${placeholders[word] ?? '\\d{1,7}'})`)}$`);

@@ -42,13 +42,19 @@ function turnsFault({ has, places: { turns: place } }: PartRules, turns: readonl
   if (turns.length === 0) return [place, 'a turn'];
   if (has.includes('the user first') && spoken[0]?.role !== 'user')
     return [place, 'a turn of the user first'];
-  if (has.includes('the user last') && spoken.at(-1)?.role !== 'user')
+  if (has.includes('the user last') && spoken.at(-1)?.role !== 'user' && !isPaused(spoken.at(-1)))
     return [place, 'a turn of the user at the end'];
   const isRepeated = spoken.some(({ role }, index) => {
     const before = spoken[index - 1];
     return role === before?.role && !(has.includes('results alone') && idsOf(partsOf(before)).length > 0);
   });
   return has.includes('alternating roles') && isRepeated ? [place, 'roles that alternate'] : undefined;
+}
+
+/** A reply that ends in the provider's own work goes on: https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons */
+function isPaused(turn: Turn | undefined): boolean {
+  const last = turn && partsOf(turn).at(-1);
+  return last?.type === 'opaque' && /"type":"(?:server_tool_use|\w+_tool_result)"/.test(last.data);
 }
 
 function toolFault(
@@ -139,7 +145,7 @@ const signatures: [ImageType, RegExp][] = [
 ];
 
 /** The type of an image by its bytes, which are base64; undefined if they are no image. */
-function imageTypeOf(data: string): ImageType | undefined {
+export function imageTypeOf(data: string): ImageType | undefined {
   const head = Buffer.from(data.slice(0, 32), 'base64').toString('hex');
   return signatures.find(([, beginning]) => beginning.test(head))?.[0];
 }

@@ -1,25 +1,40 @@
 import { createHash } from 'node:crypto';
-import type { Turn } from '../../shared/conversation.js';
 import { countTokens, sizeOf } from './echo.js';
-import type { CallParameters } from './wire-format.js';
+import type { CacheBlock, CallParameters } from './wire-format.js';
 
 const maxSeen = 10_000;
 
-/** The beginnings of conversations that have been marked, by model and tools. */
+/** Digests of the beginnings of conversations that have been marked, by model and tools. */
 export class PromptCaches {
   readonly #seen = new Set<string>();
 
-  /** The tokens before the mark of a call: read as far as they were marked before, and else written. */
-  count(model: string, turns: readonly Turn[], { tools = [], markedTurns = 0 }: CallParameters) {
-    if (markedTurns === 0) return { cachedTokens: 0, cacheWriteTokens: 0 };
-    const marked = turns.slice(0, markedTurns);
+  /**
+   * The tokens before the last mark of a call: read as far as a call has marked them before, and else written.
+   * https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+   */
+  count(model: string, blocks: readonly CacheBlock[], { tools = [] }: CallParameters) {
     const hash = createHash('sha256').update(JSON.stringify([model, tools]));
-    const digests = marked.map((turn) => hash.update(JSON.stringify(turn)).copy().digest('base64'));
-    const read = digests.findLastIndex((digest) => this.#seen.has(digest)) + 1;
-    this.#seen.add(digests.at(-1) ?? '');
+    let characters = 0;
+    const last = blocks.findLastIndex(({ ttl }) => ttl !== undefined);
+    const prefixes = blocks.slice(0, last + 1).map(({ role, part, ttl }) => {
+      characters += sizeOf([{ role, content: [part] }]);
+      const digest = hash
+        .update(JSON.stringify([role, part]))
+        .copy()
+        .digest('base64');
+      return { digest, ttl, tokens: countTokens(characters) };
+    });
+    const cachedTokens = prefixes.findLast(({ digest }) => this.#seen.has(digest))?.tokens ?? 0;
+    const counts = { cachedTokens, cacheWriteTokens: 0, cacheWriteFor1hTokens: 0 };
+    for (const { digest, ttl, tokens } of prefixes) {
+      if (ttl === undefined) continue;
+      this.#seen.add(digest);
+      const written = Math.max(0, tokens - cachedTokens - counts.cacheWriteTokens);
+      counts.cacheWriteTokens += written;
+      if (ttl === '1h') counts.cacheWriteFor1hTokens += written;
+    }
     for (const digest of this.#seen) if (this.#seen.size > maxSeen) this.#seen.delete(digest);
-    const cachedTokens = countTokens(sizeOf(marked.slice(0, read)));
-    return { cachedTokens, cacheWriteTokens: countTokens(sizeOf(marked)) - cachedTokens };
+    return counts;
   }
 
   clear(): void {

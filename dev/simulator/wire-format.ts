@@ -1,12 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ProviderId } from '../../shared/contracts/contract.js';
-import type { Turn } from '../../shared/conversation.js';
+import type { ProviderId, Role } from '../../shared/contracts/contract.js';
+import type { Part, Turn } from '../../shared/conversation.js';
 import type { JsonObject } from '../../shared/json/json.js';
 
 /** The parameters of a call, by our names. */
 export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly stop?: readonly string[] | undefined;
   readonly tools?: readonly OfferedTool[] | undefined;
+  /** The names of tools that the model does not see yet. */
+  readonly deferredTools?: readonly string[] | undefined;
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
   readonly parallelToolCalls?: boolean | undefined;
   readonly format?: AskedFormat | undefined;
@@ -16,13 +18,20 @@ export interface CallParameters extends Partial<Record<Tuning, unknown>> {
   readonly showsThinking?: boolean | undefined;
   /** Which part of a reply is asked for, 0 for the first; absent where the provider continues none. */
   readonly hop?: number | undefined;
-  /** How many turns stand before the last mark of what may be cached; tools stand before all of them. */
-  readonly markedTurns?: number | undefined;
+  /** Whether it marks what may be cached. */
+  readonly isMarked?: boolean | undefined;
 }
 
 type Tuning =
   | ('maxOutputTokens' | 'temperature' | 'topP' | 'seed')
   | ('frequencyPenalty' | 'presencePenalty' | 'reasoningEffort' | 'verbosity');
+
+/** A block of a conversation, and how long all up to it is cached where it has a mark. */
+export interface CacheBlock {
+  readonly role: Role;
+  readonly part: Part;
+  readonly ttl?: '5m' | '1h' | undefined;
+}
 
 /** A tool that the model may call. */
 export interface OfferedTool {
@@ -68,6 +77,38 @@ export type Ending =
   | ('stop' | 'length' | 'blocked' | 'blocked-reply' | 'refused')
   | ('empty' | 'null' | 'failed' | 'continues');
 
+/** One thing that a scripted model does. */
+export interface Step {
+  /** Calls this tool, with these arguments. */
+  readonly call?: string;
+  readonly with?: JsonObject;
+  readonly think?: string;
+  readonly say?: string;
+  /** Refuses, in this category where the provider names one. */
+  readonly refuse?: string;
+  /** The provider's word for the end; not at openai. */
+  readonly end?: string;
+  /** At anthropic a search of the provider's own: a call, and its result. */
+  readonly search?: string;
+  /** At anthropic a block as it is, and the deltas of its stream. */
+  readonly raw?: JsonObject;
+  readonly deltas?: readonly JsonObject[];
+  /** Milliseconds of silence: before all else of a turn, or between two steps. */
+  readonly wait?: number;
+  /** A status, a way in which a connection breaks, or a class of Claude's refusals. */
+  readonly fail?: number | string;
+  /** The first calls alone that fail; the others go on with the steps behind this one. */
+  readonly times?: number;
+}
+
+/** A block of a scripted reply; the last two are anthropic's. */
+export type ReplyBlock =
+  | { readonly text: string }
+  | { readonly thought: Thought }
+  | { readonly call: ReplyCall }
+  | { readonly search: string }
+  | { readonly raw: JsonObject; readonly deltas?: readonly JsonObject[] | undefined };
+
 /** A reply, independent of the wire format. */
 export interface Reply {
   /** The call's number, from which the ids in the answer are made. */
@@ -79,13 +120,17 @@ export interface Reply {
   readonly calls: readonly ReplyCall[];
   /** The first stands before all else, a second between its text and its calls. */
   readonly thoughts: readonly Thought[];
+  /** All of these in the order of a script, where the provider has blocks; absent means the usual order. */
+  readonly blocks?: readonly ReplyBlock[] | undefined;
   /** Whether the calls have what only this provider's models can read. */
   readonly isSigned: boolean;
   /** Whether the pieces of its calls come one after the other, with a wait between them. */
   readonly isSlow: boolean;
   readonly ending: Ending;
-  /** Vertex AI's word for the end, where it is another than usual. */
+  /** The provider's word for the end, where it is another than usual. */
   readonly endsAs?: string | undefined;
+  /** The category of a refusal, where the provider names one. */
+  readonly refusal?: string | undefined;
   /** The text that the call named and that the reply ends before. */
   readonly stoppedBy?: string | undefined;
   readonly inputTokens: number;
@@ -95,6 +140,8 @@ export interface Reply {
   /** Input tokens read from the provider's cache, and written to it. */
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
+  /** How many of those are written for an hour. */
+  readonly cacheWriteFor1hTokens: number;
   readonly hasUsage: boolean;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
@@ -195,6 +242,8 @@ export interface ErrorBodies {
   /** The provider's usual error for a status (400 to 599). */
   status(status: number): Refusal;
   tooLong(tokens: number, maxTokens: number): Refusal;
+  /** A refusal of a class that agents know, with a beta that the call names; undefined for other classes. */
+  rejected?(rejection: string, beta: string): Refusal | undefined;
   notReady(): Refusal;
   /** Credit or a quota that is spent, as far as it has words of its own. */
   readonly quotas: readonly Refusal[];
@@ -255,11 +304,13 @@ export interface WireFormat {
   route(head: RequestHead): Route | Refusal;
   authenticate(head: RequestHead): Refusal | undefined;
   /** The error for a rule of its own that a body breaks; types and the adapters' tests hold the shape of bodies. */
-  validate?(body: JsonObject): Refusal | undefined;
+  validate?(body: JsonObject, head: RequestHead): Refusal | undefined;
   /** The rules for tools, the format and the parts of turns, beyond the shape of a body. */
   readonly partRules: PartRules;
   /** The conversation of a valid body in order, with our names of roles. */
   turns(body: JsonObject): Turn[];
+  /** The blocks of a valid body with their marks; absent where a mark stands behind all of it. */
+  cacheBlocks?(body: JsonObject): readonly CacheBlock[];
   /** The parameters of a valid body; undefined values are absent from it. */
   parameters(body: JsonObject): CallParameters;
   /** The opaque data that its models put before a call that they sign; absent where they sign nothing. */

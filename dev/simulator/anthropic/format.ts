@@ -3,6 +3,7 @@ import { joinBlocks, serverSentEvent, type WrittenBlock } from '../frames.js';
 import type { Frame, Reply, StreamFrames, WireFormat } from '../wire-format.js';
 import * as body from './body.js';
 import { anthropicError, anthropicErrorBody, anthropicErrors } from './errors.js';
+import { checkMessagesBody } from './rules.js';
 
 /** The versions that are accepted: the SDK's (in its `client.js`), and older ones. */
 const versions = ['2026-10-21', '2023-06-01', '2023-01-01'];
@@ -28,8 +29,12 @@ export const anthropicFormat: WireFormat = {
     if (versions.includes(String(version))) return undefined;
     return anthropicError(400, `anthropic-version: "${version}" is not a valid version`);
   },
-  validate: (sent) => body.checkAnthropicRequest(sent as unknown as body.AnthropicBody),
+  validate(sent, head) {
+    const message = sent as unknown as body.AnthropicBody;
+    return body.checkAnthropicRequest(message) ?? checkMessagesBody(message, head);
+  },
   turns: (sent) => body.readAnthropicTurns(sent as unknown as body.AnthropicBody),
+  cacheBlocks: (sent) => body.readAnthropicCacheBlocks(sent as unknown as body.AnthropicBody),
   parameters: (sent) => body.readAnthropicParameters(sent as unknown as body.AnthropicBody),
   partRules: body.anthropicPartRules,
   signatureOf: body.anthropicSignatureOf,
@@ -65,7 +70,7 @@ const writeMessage = ({ callId, model }: Reply): object => ({
 
 function writeStop(reply: Reply): object {
   const reason = stopReasonOf(reply, stopReasons);
-  const category = reply.ending === 'refused' ? 'cyber' : null;
+  const category = reply.ending === 'refused' ? (reply.refusal ?? 'cyber') : null;
   const details = { type: 'refusal', category, explanation: 'Refused by the simulator as asked.' };
   const stop_details = reason === 'refusal' ? details : null;
   return { stop_reason: reason, stop_sequence: reply.stoppedBy ?? null, stop_details };
@@ -75,13 +80,18 @@ function writeStop(reply: Reply): object {
 function writeUsage(reply: Reply): object | undefined {
   const { hasUsage, inputTokens, outputTokens, reasoningTokens, cachedTokens, cacheWriteTokens } = reply;
   if (!hasUsage) return undefined;
+  const searches = reply.blocks?.filter((block) => 'search' in block).length ?? 0;
   return {
     input_tokens: inputTokens - cachedTokens - cacheWriteTokens,
     cache_creation_input_tokens: cacheWriteTokens,
     cache_read_input_tokens: cachedTokens,
-    cache_creation: { ephemeral_5m_input_tokens: cacheWriteTokens, ephemeral_1h_input_tokens: 0 },
+    cache_creation: {
+      ephemeral_5m_input_tokens: cacheWriteTokens - reply.cacheWriteFor1hTokens,
+      ephemeral_1h_input_tokens: reply.cacheWriteFor1hTokens,
+    },
     output_tokens: outputTokens,
     output_tokens_details: { thinking_tokens: reasoningTokens },
+    ...(searches > 0 && { server_tool_use: { web_search_requests: searches, web_fetch_requests: 0 } }),
     service_tier: 'standard',
   };
 }

@@ -4,7 +4,8 @@ import * as claude from '../claude.js';
 import { inputOf } from '../compose.js';
 import type { WrittenBlock } from '../frames.js';
 import { readImage } from '../part-rules.js';
-import type { CallParameters, MadeCall, PartRules, Reply } from '../wire-format.js';
+import type { CacheBlock, CallParameters, MadeCall, PartRules, Refusal, Reply } from '../wire-format.js';
+import { modelError } from './errors.js';
 
 const maxImageLength = 5 * 1024 * 1024;
 
@@ -47,10 +48,10 @@ export interface BedrockBlock {
   readonly toolResult?: {
     toolUseId: string;
     status?: string;
-    content: { text?: string; json?: JsonObject }[];
+    content: { text?: string; json?: JsonObject; image?: object }[];
   };
   readonly reasoningContent?: object;
-  readonly cachePoint?: object;
+  readonly cachePoint?: { ttl?: string };
 }
 
 /** A body of Converse, as far as it is read. */
@@ -63,7 +64,7 @@ export interface BedrockBody {
   };
   readonly system?: BedrockBlock[];
   readonly toolConfig?: {
-    readonly tools: { toolSpec?: ToolSpec }[];
+    readonly tools: { toolSpec?: ToolSpec; cachePoint?: object }[];
     readonly toolChoice?: { auto?: object; any?: object; tool?: { name: string } };
   };
   readonly outputConfig?: {
@@ -87,6 +88,29 @@ export function readBedrockTurns({ system = [], messages = [] }: BedrockBody): T
     : [{ role: 'system', content: claude.joinThinking(system.filter(isContent).map(readBlock)) }, ...turns];
 }
 
+/** The blocks of a valid body; a mark is a block of its own behind what it marks. */
+export const readBedrockCacheBlocks = ({ system = [], messages = [] }: BedrockBody): CacheBlock[] =>
+  [{ role: 'system', content: system } as const, ...messages].flatMap(({ role, content = [] }) =>
+    content.flatMap((block, place) => {
+      const { cachePoint: mark } = content[place + 1] ?? {};
+      const ttl = mark && (mark.ttl === '1h' ? '1h' : '5m');
+      return isContent(block) ? [{ role, part: readBlock(block), ttl }] : [];
+    }),
+  );
+
+/** The error of Claude for more marks than it takes. */
+export function checkBedrockRequest({
+  system = [],
+  messages = [],
+  toolConfig,
+}: BedrockBody): Refusal | undefined {
+  const blocks: { cachePoint?: object }[] = [system, messages.flatMap(({ content = [] }) => content)].flat();
+  const words = claude.findMarkFault(
+    [...(toolConfig?.tools ?? []), ...blocks].map(({ cachePoint }) => cachePoint),
+  );
+  return words === undefined ? undefined : modelError(words);
+}
+
 const isContent = ({ cachePoint }: BedrockBlock): boolean => cachePoint === undefined;
 
 function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: BedrockBlock): Part {
@@ -98,7 +122,9 @@ function readBlock({ text = '', image, toolUse, toolResult, reasoningContent }: 
   }
   if (toolResult === undefined) return { type: 'text', text };
   const { toolUseId: callId, status, content } = toolResult;
-  const result = content.map(({ text, json }) => text ?? JSON.stringify(json)).join('');
+  const result = content
+    .map((each) => each.text ?? (each.image ? '(image)' : JSON.stringify(each.json)))
+    .join('');
   return { type: 'tool_result', callId, content: result, ...(status === 'error' && { isError: true }) };
 }
 
@@ -127,7 +153,7 @@ export function readBedrockParameters({
     format: format && { ...format, type: 'json_schema' as const, schema: isObject(schema) ? schema : {} },
     reasoningEffort: outputConfig?.effort,
     showsThinking: more?.thinking && more.thinking.display === 'summarized',
-    markedTurns: claude.countMarked([system, ...messages.map(({ content = [] }) => content)]),
+    isMarked: claude.hasMark([system, ...messages.map(({ content = [] }) => content)]) || undefined,
   });
 }
 

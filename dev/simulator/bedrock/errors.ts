@@ -17,7 +17,7 @@ function validationException(message: string): Refusal {
 }
 
 /** The error of the model itself, as Bedrock passes it on. */
-const modelError = (message: string): Refusal =>
+export const modelError = (message: string): Refusal =>
   validationException(`The model returned the following errors: ${message}`);
 
 const exceptions: Record<number, string> = {

@@ -28,6 +28,8 @@ export const bedrockFormat: WireFormat = {
       'Authorization header requires more parameters.',
     );
   },
+  validate: (sent) => body.checkBedrockRequest(sent as unknown as body.BedrockBody),
+  cacheBlocks: (sent) => body.readBedrockCacheBlocks(sent as unknown as body.BedrockBody),
   turns: (sent) => body.readBedrockTurns(sent as unknown as body.BedrockBody),
   parameters: (sent) => body.readBedrockParameters(sent as unknown as body.BedrockBody),
   partRules: body.bedrockPartRules,

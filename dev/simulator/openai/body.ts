@@ -179,7 +179,7 @@ export function readOpenAiParameters(body: OpenAiBody): CallParameters {
       format && format.type !== 'text'
         ? { type: format.type, ...givenFields(format.json_schema ?? {}) }
         : undefined,
-    markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
+    isMarked: body.prompt_cache_key == null ? undefined : true,
   });
 }
 

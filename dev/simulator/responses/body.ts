@@ -124,6 +124,6 @@ export function readResponsesParameters(body: ResponsesBody): CallParameters {
     format: format && format.type !== 'text' ? { ...givenFields(format), type: format.type } : undefined,
     wantsReasoning: include?.includes('reasoning.encrypted_content'),
     showsThinking: reasoning?.summary == null ? undefined : true,
-    markedTurns: body.prompt_cache_key == null ? undefined : Infinity,
+    isMarked: body.prompt_cache_key == null ? undefined : true,
   });
 }

@@ -64,6 +64,7 @@ describe('the control path', () => {
     const { json } = await get(path);
     expect(json).toMatchObject({ simulator: true, note: expect.stringContaining('No model is ever called') });
     expect(json.models).toContainEqual({ model: 'sim-hang', does: 'never answers' });
+    expect(json.steps).toContainEqual({ step: 'say', does: 'says this' });
   });
 
   it.each(['/', '/__simulator/calls', '/v1/models'])(
@@ -104,6 +105,24 @@ describe('the control path', () => {
     expect((await get('/__simulator/calls')).json).toEqual([]);
     // Its counter is forgotten too, so it fails again.
     expect(await ask('sim-fail-1-500')).toContain('server_error');
+  });
+
+  it('after a call -> has its body byte for byte, and its headers without credentials', async () => {
+    const { path, headers } = requestOf('anthropic');
+    const body =
+      '{ "max_tokens": 1e2, "model":"sim-echo", "messages":[{"role":"user","content":"\\u00e9 é"}], "metadata": {} }';
+    const sent = { ...headers, 'anthropic-beta': 'a-1,b-2' };
+    await (await fetch(simulator.url + path, { method: 'POST', headers: sent, body })).text();
+    const [call] = simulator.calls.list();
+    expect([call?.text, call?.headers]).toEqual([
+      body,
+      expect.objectContaining({ 'anthropic-beta': 'a-1,b-2' }),
+    ]);
+    expect(call?.headers).not.toHaveProperty('x-api-key');
+    expect((await get('/__simulator/calls')).json[0].headers).toEqual(call?.headers);
+    const kept = await fetch(`${simulator.url}/__simulator/calls/1/body`);
+    expect(await kept.text()).toBe(body);
+    expect((await get('/__simulator/calls/2/body')).status).toBe(404);
   });
 
   it('asked to wait -> answers at a call, and at its end', async () => {

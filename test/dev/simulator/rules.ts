@@ -72,7 +72,7 @@ has one result of a call    | messages      | messages.2.content.1  | 2.content.
 has results first           |               | messages.1.content.0  | 1.content.0      | 1].parts[0]        |
 has results alone           |               |                       |                  | 2].parts[1]        |
 has ids by a pattern        | messages      | messages.1.content.0  | 1.content.0      |                    | input
-has images                  | messages      | messages.0.content.0  |                  | 0].parts[0]        | input
+has images                  | messages      | not process image     |                  | 0].parts[0]        | input
 has images of their type    |               | messages.0.content.0  |                  | 0].parts[0]        |
 has small images            |               | messages.0.content.0  | 0.content.0      |                    |
 `;
