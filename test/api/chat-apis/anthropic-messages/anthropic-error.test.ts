@@ -5,7 +5,7 @@ import {
   toAnthropicError,
   toErrorEvent,
 } from '../../../../api/chat-apis/anthropic-messages/anthropic-error.js';
-import { modelNotFound } from '../../../../api/chat-apis/openai-chat/openai-error.js';
+import { modelNotFound } from '../../../../api/chat-apis/request-options.js';
 import { sendFailuresBy } from '../../../../api/http/problem.js';
 import { describeExcess, Failure, type FailureCode, failureCodes } from '../../../../shared/failures.js';
 import { modelNotAllowed } from '../../../../shared/fleet/live-pools.js';
