@@ -78,10 +78,11 @@ export function apiOperations(
   before: readonly RequestHandler[],
 ): RequestHandler {
   const [main = '', ...alternatives] = chatPaths(urls);
-  const mounted = apis.map(({ roots, operations }) => {
+  const mounted = apis.map(({ roots, operations, apiKeyHeader }) => {
     // Where a stored chat can be read: preferably beside them.
     const basePath = alternatives.find((path) => roots.includes(path)) ?? main;
-    const router = apiRouter(operations, options, [setBasePath(basePath), ...before]);
+    const keyed = { ...options, ...(apiKeyHeader && { apiKeyHeader }) };
+    const router = apiRouter(operations, keyed, [setBasePath(basePath), ...before]);
     return { router, has: pathTest(operations) };
   });
   const bases = [...chatPaths(urls), pathOf(urls.BLOG_BASE_URL)].map((path) => path.replace(/\/$/, ''));

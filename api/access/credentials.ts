@@ -26,6 +26,14 @@ export function parseBasic(sent: string[]): { name: string; secret: string } | u
   return { name: bytes.toString('utf8', 0, colon), secret: bytes.toString('utf8', colon + 1) };
 }
 
+/**
+ * Lets the value of this header, named in lower case, count as that of `Authorization: Bearer` wherever the request's
+ * credentials are checked, now and later. Does nothing where `Authorization` came too.
+ */
+export function acceptApiKey({ headersDistinct }: Pick<Request, 'headersDistinct'>, header: string): void {
+  headersDistinct.authorization ??= headersDistinct[header]?.map((key) => `Bearer ${key}`);
+}
+
 /** The cookie of the console's sessions. */
 export const sessionCookie = 'quillgate_session';
 

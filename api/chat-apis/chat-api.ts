@@ -23,6 +23,7 @@ export interface ChatApi {
   /** Failures below these paths are sent by `sendFailure`; the longest path counts. */
   readonly roots: readonly string[];
   readonly sendFailure: SendFailure;
+  /** A header in which its operations take an access token from a request without `Authorization`. */
   readonly apiKeyHeader?: 'x-api-key';
   /** The operation that begins chats comes first. */
   readonly operations: readonly Operation[];
@@ -37,6 +38,8 @@ export interface Operation {
   readonly path: string;
   /** Whether its requests are counted as chats; operators find it below `/admin`, too. */
   readonly beginsChat?: boolean;
+  /** The same as its API's, for an operation that the clients of several APIs use. */
+  readonly apiKeyHeader?: ChatApi['apiKeyHeader'];
   /** Limits of its JSON body; absent means that it has none. */
   readonly body?: (config: Config) => Pick<BodyLimits, 'maxBytes' | 'maxDepth' | 'digits'>;
   readonly openApi: OpenApiOperation;

@@ -2,6 +2,7 @@ import { type Response as HttpResponse, type RequestHandler, Router } from 'expr
 import type { AcceptedChat } from '../../shared/contracts/contract.js';
 import { expressAuthentication } from '../access/authentication.js';
 import type { AuthenticatedRequest } from '../access/caller.js';
+import { acceptApiKey } from '../access/credentials.js';
 import type { ChatCommand } from '../chat/chat-command.js';
 import { answeredBy, attemptsHeader, type Completion } from '../chat/chat-result.js';
 import { changesHeader } from '../chat/conversation-changes.js';
@@ -17,6 +18,8 @@ export interface MountOptions {
   readonly body: BodyLimits;
   /** Counts the requests for chats at this path. */
   readonly countChats: (path: string) => RequestHandler;
+  /** The header of an operation that does not name one itself; absent means none. */
+  readonly apiKeyHeader?: ChatApi['apiKeyHeader'];
 }
 
 /** A router does not inherit these settings from the application. */
@@ -25,16 +28,16 @@ export const exact = { caseSensitive: true, strict: true };
 /** The routes of these operations, behind `before`; another method at one of their addresses is refused. */
 export function apiRouter(
   operations: readonly Operation[],
-  { deps, body, countChats }: MountOptions,
+  { deps, body, countChats, ...mounted }: MountOptions,
   before: readonly RequestHandler[],
 ): Router {
   const router = Router(exact);
   const counts = operations.filter(({ beginsChat }) => beginsChat).map(({ path }) => countChats(path));
   for (const handler of [...before, ...counts]) router.use(handler);
-  for (const { method, path, body: limitsOf, handle } of operations) {
+  for (const { method, path, body: limitsOf, apiKeyHeader = mounted.apiKeyHeader, handle } of operations) {
     const limits = limitsOf?.(deps.config);
     const readBody = limits ? [jsonBody({ ...body, ...limits })] : [];
-    router[method](path, authenticate, ...readBody, (request, response) =>
+    router[method](path, authenticateBy(apiKeyHeader), ...readBody, (request, response) =>
       handle(request as AuthenticatedRequest, response, deps),
     );
   }
@@ -44,10 +47,13 @@ export function apiRouter(
 }
 
 /** Authenticates like the generated routes of other operations. */
-const authenticate: RequestHandler = async (request, _response, next) => {
-  Object.assign(request, { user: await expressAuthentication(request, 'chat') });
-  next();
-};
+const authenticateBy =
+  (apiKeyHeader: ChatApi['apiKeyHeader']): RequestHandler =>
+  async (request, _response, next) => {
+    if (apiKeyHeader) acceptApiKey(request, apiKeyHeader);
+    Object.assign(request, { user: await expressAuthentication(request, 'chat') });
+    next();
+  };
 
 /** The value of `Allow`. */
 const allowedAt = (operations: readonly Operation[]): string =>

@@ -42,8 +42,9 @@ export async function serveChat(
   { content, command, applied, form }: AskedChat,
   chatService: Pick<ChatService, 'createChat'>,
 ): Promise<void> {
-  const stream = command.storeOptions?.isAsync ? undefined : form.stream?.();
   const { texts, bytes } = await writeTexts(response, content);
+  // From here on it may begin by itself, so nothing that waits comes before.
+  const stream = command.storeOptions?.isAsync ? undefined : form.stream?.();
   const replying = chatService.createChat({
     ...command,
     bytes,

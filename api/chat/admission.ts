@@ -49,14 +49,17 @@ export function resolveDeadlines(
 }
 
 /**
- * How long a chat may wait for its turn, and be answered. A caller who does not say how long it may take has a model
- * in mind that thinks: a chat that queues for most of the time would have none left for that.
+ * How long a chat may wait for its turn, and be answered: until its deadline, and where its caller names no time, no
+ * longer than its API lets it queue. Such a caller has a model in mind that thinks: a chat that queues for most of the
+ * time would have none left for that.
  */
 export const backlogMs = (
-  { waitMs, storeOptions }: ChatCommand,
+  { waitMs, storeOptions, queueMs }: ChatCommand,
   { startBy, now, timeoutMs }: { startBy: number; now: number; timeoutMs: number },
 ): number =>
-  waitMs !== undefined || storeOptions?.isAsync ? startBy - now : Math.min(startBy - now, timeoutMs);
+  waitMs !== undefined || storeOptions?.isAsync
+    ? startBy - now
+    : Math.min(startBy - now, queueMs ?? timeoutMs);
 
 interface AdmissionOptions {
   shares: Pick<UserShares, 'of' | 'nextLevel'>;
@@ -134,7 +137,7 @@ async function refusalOf(
   try {
     const owner = jobOwnerOf(command, provider);
     const own = shares.of(provider);
-    const level = shares.nextLevel(owner);
+    const level = shares.nextLevel(owner, command.jobClass);
     link.pools.admit(owner, { timeoutMs, model, isStream: command.stream !== undefined, own, level });
     return undefined;
   } catch (error) {

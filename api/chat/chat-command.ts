@@ -17,6 +17,7 @@ import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
 import type { Completion } from './chat-result.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 import type { Reservation } from './stored-answers.js';
+import type { JobClass } from './user-shares.js';
 
 /** Tells a chat whether its request may still be answered. */
 export interface Attachment {
@@ -61,12 +62,16 @@ export interface ChatCommand extends Attachment {
   waitMs?: number | undefined;
   /** How long callers of its API wait who do not say so, in milliseconds; absent means the time of our own APIs. */
   timeoutMs?: number | undefined;
+  /** How long it may wait in line, in milliseconds; absent means the time of our own APIs, as above. */
+  queueMs?: number | undefined;
   /** How long the client itself waits for an answer to begin, in milliseconds; absent means for as long as it takes. */
   clientTimeoutMs?: number | undefined;
   /** How long the request has taken so far, in milliseconds: it counts against the deadline. Absent means no time. */
   elapsedMs?: number;
   /** The request's, of which the chat is a part; absent when it is not traced. */
   trace?: TraceSpan | undefined;
+  /** Its place among the jobs of its user (`user-shares.ts`); absent means ordinary. */
+  jobClass?: JobClass | undefined;
   /** Whether it comes after all chats that are not, as asynchronous ones always do. */
   isLowPriority?: boolean;
   /** Present when the caller reads the reply as it is written. */

@@ -145,7 +145,8 @@ export class ChatService {
   ): AttachedRequest {
     const { startBy } = deadlines;
     const { signal, stream } = command;
-    const level = this.#deps.shares.nextLevel(jobOwnerOf(command, chat.current.provider));
+    const owner = jobOwnerOf(command, chat.current.provider);
+    const level = this.#deps.shares.nextLevel(owner, command.jobClass);
     // A joined chat ends at its own deadline, which another process's clock has set.
     const waitUntil = Math.min(deadlines.waitUntil, chat.deadline + clockMarginMs);
     const options = { signal, stream, waitUntil, startBy, joined: result, link: this.#deps.link };

@@ -32,8 +32,25 @@ export interface Place extends Disposable {
   readonly joinStream: () => void;
 }
 
+/** A turn of a conversation, one of an agent that it has started, or work beside both, such as a title. */
+export type JobClass = 'ordinary' | 'subagent' | 'auxiliary';
+
+const jobClasses = ['ordinary', 'subagent', 'auxiliary'] as const;
+
+/**
+ * The outstanding jobs that count for a user's next one of a class, and how many it counts beside them: so a turn comes
+ * before the agents that it has started, and those before what is auxiliary. Marks gain a user nothing up to level 3,
+ * and beyond one level at most: up to a level there can be as many ordinary jobs as without marks, and fewer others.
+ */
+const countedFor: Readonly<Record<JobClass, { classes: readonly JobClass[]; more: number }>> = {
+  ordinary: { classes: ['ordinary'], more: 0 },
+  subagent: { classes: jobClasses, more: 8 },
+  auxiliary: { classes: jobClasses, more: 32 },
+};
+
 interface CountedChat {
   owner: JobOwner;
+  readonly jobClass: JobClass | undefined;
   readonly level: ShareLevel;
   isOutstanding: boolean;
   /** Gives back its bytes, and its place in flight if it has one; present while it goes on without a request. */
@@ -50,7 +67,7 @@ const retryAfterMs = 1000;
 const maxJoined = 20;
 const joinWindowSeconds = 10;
 const tooManyReaders = { detail: 'This user reads too many stored chats at once.', retryAfterMs };
-/** A user's level falls only when a quarter of the jobs is left, so that new jobs do not overtake the older ones. */
+/** A level falls only when a quarter of the jobs that count is left, so that new jobs do not overtake older ones. */
 const levelsBeforeReturn = 2;
 
 /**
@@ -64,7 +81,7 @@ export class UserShares implements ChatListener {
   readonly #joinRate: RateLimiterAbstract | undefined;
   readonly #inFlight = new Tally();
   readonly #joined = new Tally();
-  /** `level` is that of the user's latest job. */
+  /** By user and class; `level` is that of the latest job. */
   readonly #shares = new Map<string, { jobs: number; level: ShareLevel }>();
   /** How many chats are outstanding, by provider, kind and level. */
   readonly #levels = new Tally();
@@ -114,13 +131,14 @@ export class UserShares implements ChatListener {
     await this.consume(user);
   }
 
-  /** The level of the user's next chat; its priority follows from it. */
-  nextLevel(owner: JobOwner): ShareLevel {
-    const share = this.#shares.get(keyOf(owner));
-    if (share === undefined) return 0;
-    const level = levelOfNth(share.jobs + 1);
-    const isNear = level < share.level && share.level - level < levelsBeforeReturn;
-    return isNear ? share.level : level;
+  /** The level of the user's next chat of this class; its priority follows from it. */
+  nextLevel(owner: JobOwner, jobClass: JobClass = 'ordinary'): ShareLevel {
+    const { classes, more } = countedFor[jobClass];
+    const jobs = classes.map((each) => this.#shares.get(keyOf(owner, each))?.jobs ?? 0);
+    const level = levelOfNth(jobs.reduce((sum, count) => sum + count, more) + 1);
+    const latest = this.#shares.get(keyOf(owner, jobClass))?.level ?? 0;
+    const isNear = level < latest && latest - level < levelsBeforeReturn;
+    return isNear ? latest : level;
   }
 
   /** How many chats are outstanding at a provider, by their level. */
@@ -131,7 +149,8 @@ export class UserShares implements ChatListener {
   opened(chat: LiveChat): void {
     if (chat.opening === undefined) return;
     const { command, level } = chat.opening;
-    const counted = { owner: jobOwnerOf(command, chat.attempt.provider), level, isOutstanding: true };
+    const owner = jobOwnerOf(command, chat.attempt.provider);
+    const counted = { owner, jobClass: command.jobClass, level, isOutstanding: true };
     this.#counted.set(chat, counted);
     this.#enterShare(counted);
   }
@@ -176,15 +195,15 @@ export class UserShares implements ChatListener {
     counted.isOutstanding = false;
   }
 
-  #enterShare({ owner, level }: CountedChat): void {
-    const key = keyOf(owner);
+  #enterShare({ owner, jobClass, level }: CountedChat): void {
+    const key = keyOf(owner, jobClass);
     const jobs = (this.#shares.get(key)?.jobs ?? 0) + 1;
     this.#shares.set(key, { jobs, level });
     this.#count(owner, level, 1);
   }
 
-  #leaveShare({ owner, level }: CountedChat): void {
-    const key = keyOf(owner);
+  #leaveShare({ owner, jobClass, level }: CountedChat): void {
+    const key = keyOf(owner, jobClass);
     const share = this.#shares.get(key);
     // A user without outstanding jobs takes up no memory.
     if (share === undefined || share.jobs <= 1) this.#shares.delete(key);
@@ -208,4 +227,5 @@ export const maxInFlightOf = (places: number | undefined): number | undefined =>
 const levels = Array.from({ length: maxShareLevel + 1 }, (_, level) => level);
 
 /** A user's id may be any text, and stands last. */
-const keyOf = ({ provider, user, isAsync }: JobOwner): string => `${provider} ${isAsync} ${user}`;
+const keyOf = ({ provider, user, isAsync }: JobOwner, jobClass: JobClass = 'ordinary'): string =>
+  `${provider} ${isAsync} ${jobClass} ${user}`;

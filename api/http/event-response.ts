@@ -3,8 +3,13 @@ import type { Response as HttpResponse } from 'express';
 import { Failure } from '../../shared/failures.js';
 import { withTimeout } from '../../shared/runtime/retry.js';
 
-/** How often a comment is sent, because proxies and clients close connections without traffic. */
-const commentIntervalMs = 15_000;
+/** How often a sign of life is sent, because proxies and clients close connections without traffic. */
+const signIntervalMs = 15_000;
+/**
+ * One line end: some clients make an event without data of a blank line, and fail at it (openai-go before its pull
+ * request 621; openai-python 2722, once an event had an id).
+ */
+const comment = ': still there\n';
 /** How long a client may leave sent data unread, in milliseconds. */
 const stalledMs = 20_000;
 
@@ -32,17 +37,36 @@ export interface ServerSentEvent {
   readonly data: string;
 }
 
+/** The ways in which a response of events is kept alive while there is nothing to send. */
+export interface Silence {
+  /** Sent every 15 s once the response has begun; absent means a comment, which some clients do not count. */
+  readonly sign?: ServerSentEvent;
+  /** Begins the response with a sign of life when nothing else has by then; absent means that nothing does. */
+  readonly begin?: EarlyBegin;
+}
+
+/** A begin before there is anything to send. It fixes the status: a failure after it can only be an event. */
+interface EarlyBegin {
+  readonly afterMs: number;
+  /** Asked when the time has come. */
+  readonly headers: () => Record<string, string>;
+}
+
 /**
  * A response of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). It is kept alive
- * by comments once it has begun; until then it can still become an ordinary one.
+ * by signs of life once it has begun; until then it can still become an ordinary one.
  */
 export class EventResponse {
   readonly #response: HttpResponse;
-  #comments: NodeJS.Timeout | undefined;
+  readonly #sign: string;
+  /** Runs until the early begin, and from the begin to the end every 15 s. */
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(response: HttpResponse) {
+  constructor(response: HttpResponse, { sign, begin }: Silence = {}) {
     this.#response = response;
-    response.once('close', () => clearInterval(this.#comments));
+    this.#sign = sign ? toText(sign) : comment;
+    if (begin && !response.destroyed) this.#timer = setTimeout(() => this.#beginEarly(begin), begin.afterMs);
+    response.once('close', () => clearTimeout(this.#timer));
   }
 
   get hasBegun(): boolean {
@@ -60,24 +84,15 @@ export class EventResponse {
       ...headers,
     });
     response.emit(begun);
-    // One line end: some clients make an event without data of a blank line, and fail at it (openai-go before its pull
-    // request 621; openai-python 2722, once an event had an id).
-    const comment = () => {
-      if (!response.writableNeedDrain) response.write(': still there\n');
-    };
-    this.#comments = setInterval(comment, commentIntervalMs);
+    clearTimeout(this.#timer);
+    this.#timer = setInterval(() => this.#showLife(), signIntervalMs);
     return true;
   }
 
   /** False when the client has not read what was sent before, or is gone. */
-  send({ id, event, data }: ServerSentEvent): boolean {
+  send(event: ServerSentEvent): boolean {
     if (this.#response.destroyed) return false;
-    const lines = [
-      ...(id === undefined ? [] : [`id: ${id}`]),
-      ...(event === undefined ? [] : [`event: ${event}`]),
-      `data: ${data.replaceAll(otherLineEnds, escaped)}`,
-    ];
-    return this.#response.write(`${lines.join('\n')}\n\n`);
+    return this.#response.write(toText(event));
   }
 
   /** Resolves when the client has read what it was sent; one that reads nothing for long is disconnected. */
@@ -100,16 +115,35 @@ export class EventResponse {
 
   /** Ends the response, after this event if there is one; a client that has not read the rest is disconnected. */
   close(event?: ServerSentEvent): void {
-    clearInterval(this.#comments);
+    clearInterval(this.#timer);
     if (this.#response.writableNeedDrain) this.#response.destroy();
     else if (event) this.end(event);
     else this.#response.end();
   }
 
   end(event: ServerSentEvent): void {
-    // The client may read the end slowly, and a comment after it would raise an unhandled error.
-    clearInterval(this.#comments);
+    // The client may read the end slowly, and a sign of life after it would raise an unhandled error.
+    clearInterval(this.#timer);
     this.send(event);
     this.#response.end();
   }
+
+  /** The sign takes the headers along, which Node keeps back until there is a body. */
+  #beginEarly({ headers }: EarlyBegin): void {
+    // Another answer may be under way to a client that reads it slowly.
+    if (!this.hasBegun && this.begin(headers())) this.#showLife();
+  }
+
+  #showLife(): void {
+    if (!this.#response.writableNeedDrain) this.#response.write(this.#sign);
+  }
+}
+
+function toText({ id, event, data }: ServerSentEvent): string {
+  const lines = [
+    ...(id === undefined ? [] : [`id: ${id}`]),
+    ...(event === undefined ? [] : [`event: ${event}`]),
+    `data: ${data.replaceAll(otherLineEnds, escaped)}`,
+  ];
+  return `${lines.join('\n')}\n\n`;
 }

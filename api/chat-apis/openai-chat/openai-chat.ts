@@ -16,6 +16,12 @@ import { RequestImages } from './images.js';
 import { createChatCompletionApi, requestExample, schemas } from './open-api.js';
 import { sendOpenAiError } from './openai-error.js';
 
+/**
+ * How long a chat may wait in line, in milliseconds. Nothing is sent meanwhile, so that one that fails has a status;
+ * clients on Node give up after 300 s without a byte.
+ */
+const queueMs = 240_000;
+
 /** Answers a chat completion; the comments of its schema say what it reads (`completion-body.ts`). */
 async function createChatCompletion(
   request: AuthenticatedRequest,
@@ -54,6 +60,7 @@ async function createChatCompletion(
     ...asked,
     images: images.uploads,
     timeoutMs: config.CHAT_COMPATIBLE_TIMEOUT_MS,
+    queueMs,
     clientTimeoutMs: readClientTimeoutMs(request),
   };
   const content = { turns, parameters: asked.parameters };

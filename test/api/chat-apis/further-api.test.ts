@@ -1,11 +1,16 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { request as httpRequest } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import type { Response as HttpResponse } from 'express';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import type { AuthenticatedRequest } from '../../../api/access/caller.js';
 import { describeApi } from '../../../api/app.js';
+import type { ChatCommand, ChatReply } from '../../../api/chat/chat-command.js';
 import type { ChatApi } from '../../../api/chat-apis/chat-api.js';
 import { readOptions } from '../../../api/chat-apis/request-options.js';
 import { serveChat } from '../../../api/chat-apis/serve.js';
 import { parseConfig } from '../../../shared/config/config.js';
 import { Failure } from '../../../shared/failures.js';
-import { startApp } from '../../support/app.js';
+import { basic, startApp } from '../../support/app.js';
 import { readMetrics } from '../../support/metrics.js';
 import type { OpenApiDocument } from '../../support/openapi-document.js';
 
@@ -17,6 +22,7 @@ const shouting: ChatApi = {
   description: 'The same in capitals.',
   roots: ['/loud'],
   sendFailure: (response, { code }) => void response.status(418).json({ SHOUTED: code.toUpperCase() }),
+  apiKeyHeader: 'x-api-key',
   operations: [
     {
       method: 'post',
@@ -37,13 +43,36 @@ const shouting: ChatApi = {
   schemas: { Shout: { type: 'string' } },
 };
 
+const openApi = { operationId: 'name', security: [{ chat: [] }], responses: { 200: { description: 'It' } } };
+const sayName = ({ user }: AuthenticatedRequest, response: HttpResponse) => void response.json(user.name);
+
+/** An API below the root of the other, which takes no key but at one of its operations. */
+const whispering: ChatApi = {
+  name: 'whispering',
+  title: 'Whisper',
+  about: 'Names alone.',
+  description: 'Names alone.',
+  roots: ['/loud/not'],
+  sendFailure: (response, { code }) => void response.status(418).json({ whispered: code }),
+  operations: [
+    { method: 'get', path: '/loud/not/keyed', apiKeyHeader: 'x-api-key', openApi, handle: sayName },
+    { method: 'get', path: '/loud/not', openApi, handle: sayName },
+  ],
+  schemas: {},
+};
+
+let reply: ((command: ChatCommand) => Promise<ChatReply>) | undefined;
 const app = await startApp({
-  apis: [shouting],
+  apis: [shouting, whispering],
   variables: { CORS_ORIGINS: 'https://app.example' },
-  reply: ({ storeOptions }) =>
-    storeOptions?.isAsync ? { kind: 'accepted', id: 'the-id', status: 'queued' } : undefined,
+  reply: (command) =>
+    command.storeOptions?.isAsync ? { kind: 'accepted', id: 'the-id', status: 'queued' } : reply?.(command),
 });
 afterAll(app.close);
+afterEach(() => {
+  reply = undefined;
+  vi.restoreAllMocks();
+});
 
 const shout = (text: string, { path = '/loud/chat', headers = {} } = {}) =>
   app.chat({ path, headers, body: { text } });
@@ -83,11 +112,16 @@ describe('a further API', () => {
   });
 
   it('is asked by a page of another origin → the preflight allows it', async () => {
-    const headers = { Origin: 'https://app.example', 'Access-Control-Request-Method': 'POST' };
+    const headers = {
+      Origin: 'https://app.example',
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'content-type,x-api-key',
+    };
     const { status, headers: allowed } = await app.ask({
       ...{ method: 'OPTIONS', path: '/loud/chat', headers },
     });
-    expect([status, allowed.get('access-control-allow-origin')]).toEqual([204, 'https://app.example']);
+    const permissions = ['origin', 'headers'].map((name) => allowed.get(`access-control-allow-${name}`));
+    expect([status, ...permissions]).toEqual([204, 'https://app.example', 'content-type,x-api-key']);
   });
 
   it('has its place on the front page and in the document', async () => {
@@ -96,5 +130,79 @@ describe('a further API', () => {
     const document = describeApi(parseConfig({}, 'config'), [shouting]) as OpenApiDocument;
     expect(document.paths['/loud/chat']?.post).toMatchObject({ operationId: 'shout', tags: ['shouting'] });
     expect(document.components.schemas).toHaveProperty('Shout');
+  });
+});
+
+describe('a header for keys', () => {
+  /** Sends each value of a header as a line of its own. */
+  const send = async (path: string, headers: Record<string, string | string[]>) => {
+    const method = path === '/loud/chat' || path === '/admin/loud/chat' ? 'POST' : 'GET';
+    const sent = httpRequest(app.url + path, {
+      method,
+      agent: false,
+      headers: { ...headers, 'Content-Type': 'application/json' },
+    });
+    sent.end(method === 'POST' ? '{"text":"Hi"}' : '');
+    const { promise, resolve, reject } = Promise.withResolvers<Parameters<typeof readText>[0]>();
+    sent.on('response', resolve).on('error', reject);
+    return JSON.parse(await readText(await promise));
+  };
+  const Basic = basic('user');
+  const shouted = { SHOUTED: 'UNAUTHORIZED' };
+  const whispered = { whispered: 'unauthorized' };
+
+  it.each<[string, string, Record<string, string | string[]>, unknown]>([
+    ['has a token', '/loud/chat', { 'X-Api-Key': 'counted' }, 'HELLO'],
+    [
+      'has it beside Authorization, which counts',
+      '/loud/chat',
+      { Authorization: Basic, 'X-Api-Key': 'x' },
+      'HELLO',
+    ],
+    [
+      'has it beside a wrong one',
+      '/loud/chat',
+      { Authorization: 'Bearer x', 'X-Api-Key': 'counted' },
+      shouted,
+    ],
+    [
+      'has a token of another scope',
+      '/loud/chat',
+      { 'X-Api-Key': 'writer' },
+      { SHOUTED: 'INSUFFICIENT_SCOPE' },
+    ],
+    ['has a token that is unknown', '/loud/chat', { 'X-Api-Key': 'x' }, shouted],
+    ['is empty', '/loud/chat', { 'X-Api-Key': '' }, shouted],
+    ['comes twice', '/loud/chat', { 'X-Api-Key': ['counted', 'counted'] }, shouted],
+    ['has a scheme', '/loud/chat', { 'X-Api-Key': 'Bearer counted' }, shouted],
+    ['has a name and a secret', '/loud/chat', { 'X-Api-Key': Basic }, shouted],
+    ['is sent to an API without one', '/loud/not', { 'X-Api-Key': 'counted' }, whispered],
+    ['is sent to its operation that has one', '/loud/not/keyed', { 'X-Api-Key': 'counted' }, 'Rita'],
+    ['is sent to the operators', '/admin/loud/chat', { 'X-Api-Key': 'operator' }, { code: 'unauthorized' }],
+  ])('%s → at %s with %j: %j', async (_given, path, headers, expected) => {
+    const answer = await send(path, headers);
+    if (typeof expected === 'string') expect(answer).toBe(expected);
+    else expect(answer).toMatchObject(expected as object);
+  });
+
+  it('has a token that is revoked while its chat runs → the chat ends with that, and no sooner', async () => {
+    const { directory } = app.authentication;
+    const loaded = Promise.withResolvers<() => void>();
+    vi.spyOn(directory, 'onLoad').mockImplementation((listener) => {
+      loaded.resolve(listener);
+      return () => undefined;
+    });
+    const running = Promise.withResolvers<AbortSignal>();
+    reply = ({ signal }) => {
+      running.resolve(signal);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const answer = send('/loud/chat', { 'X-Api-Key': 'counted' });
+    const [load, signal] = await Promise.all([loaded.promise, running.promise]);
+    load();
+    expect(signal.aborted).toBe(false);
+    vi.spyOn(directory, 'checkToken').mockReturnValue(undefined);
+    load();
+    expect(await answer).toEqual(shouted);
   });
 });

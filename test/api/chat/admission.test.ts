@@ -77,8 +77,11 @@ it.each<[string, Partial<ChatCommand>, number]>([
   ['a chat', {}, 55_000],
   ['one that has come late', { elapsedMs: 5000 }, 50_000],
   ['one that may take longer', { timeoutMs: 250_000 }, 55_000],
-  ['one whose caller says for how long', { waitMs: 250_000 }, 250_000],
-  ['an asynchronous one', { storeOptions: stored(true) }, 300_000],
+  ['one that may queue for longer', { timeoutMs: 250_000, queueMs: 240_000 }, 240_000],
+  ['one that may queue for longer than it may take', { timeoutMs: 90_000, queueMs: 240_000 }, 90_000],
+  ['one whose client gives up sooner', { clientTimeoutMs: 9000, timeoutMs: 90_000, queueMs: 60_000 }, 9000],
+  ['one whose caller says for how long', { waitMs: 250_000, queueMs: 240_000 }, 250_000],
+  ['an asynchronous one', { storeOptions: stored(true), queueMs: 240_000 }, 300_000],
 ])('%s (%j) -> may wait in the queue for %i ms', (_, own, expected) => {
   const { startBy } = resolveDeadlines(command(own), limits, 1_000_000);
   expect(backlogMs(command(own), { startBy, now: 1_000_000, timeoutMs: 55_000 })).toBe(expected);

@@ -1,12 +1,13 @@
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AttachedRequest } from '../../../api/chat/attached-request.js';
 import { type ChatCommand, jobOwnerOf } from '../../../api/chat/chat-command.js';
 import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
+import { type JobClass, maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { countAll } from '../../../shared/queue/add-attempt.js';
+import { countAll, countUpTo, levelOfNth } from '../../../shared/queue/add-attempt.js';
 import { attach, command, leave } from '../../support/attached.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
@@ -43,7 +44,7 @@ type Opened = AttachedRequest & { readonly level: number };
 
 /** A `POST` for a new chat, or for that of this id. */
 function open(own: Partial<ChatCommand> = {}, { id = `chat ${++count}`, isStored = false } = {}): Opened {
-  const level = shares.nextLevel(jobOwnerOf(command(own), 'openai'));
+  const level = shares.nextLevel(jobOwnerOf(command(own), 'openai'), own.jobClass);
   const request = attach(chats, id, { command: own, level, ...(isStored && { chat: stored }) });
   return Object.assign(request, { level });
 }
@@ -93,6 +94,117 @@ describe('the level of a chat', () => {
     expect(opened.at(-1)?.opening?.level).toBe(16);
     expect(waitedFor('openai')).toBe(70_000);
     for (const chat of opened) shares.ended(chat);
+  });
+});
+
+describe('the level of a chat that has a class', () => {
+  const openMarked = (jobClass: JobClass, many: number) =>
+    Array.from({ length: many }, () => open({ jobClass }));
+  const classes = ['ordinary', 'subagent', 'auxiliary'] as const;
+  const next = () => classes.map((each) => shares.nextLevel(me, each));
+
+  it('has none beside it → it stands as the first, the ninth or the 33rd of its user', () => {
+    expect(next()).toEqual([1, 9, 33].map(levelOfNth));
+  });
+
+  it('has others beside it → a turn counts turns, one of a subagent all and 8, and other work all and 32', () => {
+    openMany(3);
+    openMarked('subagent', 10);
+    expect(next()).toEqual([3, 21, 45].map((before) => levelOfNth(before + 1)));
+    openMarked('auxiliary', 20);
+    expect(next()).toEqual([3, 41, 65].map((before) => levelOfNth(before + 1)));
+    // The share of another user, and that of asynchronous chats, are others.
+    expect(shares.nextLevel({ ...me, user: 'another' }, 'subagent')).toBe(4);
+    expect(shares.nextLevel({ ...me, isAsync: true }, 'subagent')).toBe(4);
+  });
+
+  it('has older ones of its class → it does not overtake them until three quarters have ended', () => {
+    const agents = openMarked('subagent', 57);
+    openMany(1);
+    expect(next()).toEqual([1, 7, 7]);
+    endAll(agents.slice(0, 30));
+    expect(next()).toEqual([1, 7, 6]);
+    endAll(agents.slice(30, 50));
+    expect(next()).toEqual([1, 5, 6]);
+    endAll(agents.slice(50));
+    expect(next()).toEqual([1, 4, 6]);
+  });
+
+  it('is passed on → it counts there with its class', () => {
+    for (const { chat } of openMarked('subagent', 20))
+      chats.onMoved(chat.id, { provider: 'bedrock', attempt: 2 });
+    expect(next()).toEqual([0, 4, 6]);
+    expect([shares.nextLevel(elsewhere), shares.nextLevel(elsewhere, 'subagent')]).toEqual([0, 5]);
+  });
+
+  /** So many jobs of one class come, and then so many of all end, the oldest or the newest ones. */
+  const phase = fc.record({
+    jobClass: fc.constantFrom(...classes),
+    comeCount: fc.integer({ min: 1, max: 60 }),
+    endCount: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 80 })),
+    isOldest: fc.boolean(),
+  });
+  type Check = (facts: { level: number; before: number; upTo: number[] }) => void;
+  const commands = {
+    ordinary: command(),
+    subagent: command({ jobClass: 'subagent' }),
+    auxiliary: command({ jobClass: 'auxiliary' }),
+  };
+
+  /** A job comes; gives its chat, and the number of jobs outstanding up to each level. */
+  function come(jobClass: JobClass) {
+    const level = shares.nextLevel(me, jobClass);
+    const chat = {
+      opening: { command: commands[jobClass], level },
+      attempt: { provider: 'openai' },
+    } as LiveChat;
+    shares.opened(chat);
+    const { waitedFor: byLevel } = shares.of('openai');
+    return { chat, level, upTo: byLevel.map((_, each) => countUpTo(byLevel, each)) };
+  }
+  const endAllOf = (ended: readonly LiveChat[]) => {
+    for (const chat of ended) shares.ended(chat);
+  };
+
+  /** Calls `check` after each job that comes in a random order. */
+  function inAnyOrder(check: Check, jobs = phase): void {
+    const play = fc.property(fc.array(jobs, { minLength: 1, maxLength: 12 }), (order) => {
+      start();
+      const outstanding: LiveChat[] = [];
+      for (const { jobClass, comeCount, endCount, isOldest } of order) {
+        for (let n = 0; n < comeCount; n += 1) {
+          const { chat, ...facts } = come(jobClass);
+          check({ ...facts, before: outstanding.length });
+          outstanding.push(chat);
+        }
+        endAllOf(outstanding.splice(isOldest ? 0 : -endCount, endCount));
+      }
+      endAllOf(outstanding);
+      expect(next()).toEqual([0, 4, 6]);
+    });
+    fc.assert(play, { seed: 41, numRuns: 100 });
+  }
+  /** Checks how many jobs there are up to each level. */
+  const atMost =
+    (most: (level: number) => number): Check =>
+    ({ upTo }) =>
+      expect(upTo.filter((count, level) => count > most(level))).toEqual([]);
+
+  it('marks none → its user has one job of level 0, two up to level 1, and twice as many up to each next', () => {
+    inAnyOrder(
+      atMost((level) => 2 ** level),
+      phase.map((jobs) => ({ ...jobs, jobClass: 'ordinary' as const })),
+    );
+  });
+
+  it('marks any → its user has as many up to a level as without marks up to the next, at most', () => {
+    // Not even that up to level 3: another user's turn waits for one job of level 0, as without marks.
+    inAnyOrder(atMost((level) => 2 ** (level > 3 ? level + 1 : level)));
+  });
+
+  it('marks any → it stands no further back than beside 32 more', () => {
+    // A level falls late, by one.
+    inAnyOrder(({ level, before }) => expect(level).toBeLessThanOrEqual(levelOfNth(before + 33) + 1));
   });
 });
 

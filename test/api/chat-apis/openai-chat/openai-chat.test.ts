@@ -145,7 +145,7 @@ describe('a chat completion', () => {
     [waits, '1e3', undefined],
   ])('comes with %s: %s → its client waits for %s ms', async (name, seconds, expected) => {
     expect((await complete({ headers: { [name]: seconds } })).status).toBe(200);
-    expect(app.commands.at(-1)).toMatchObject({ timeoutMs: 600_000 });
+    expect(app.commands.at(-1)).toMatchObject({ timeoutMs: 600_000, queueMs: 240_000 });
     expect(app.commands.at(-1)?.clientTimeoutMs).toBe(expected);
   });
 
