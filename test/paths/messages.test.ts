@@ -17,17 +17,19 @@ interface Arrived {
 type Event = Record<string, unknown> & { type: string };
 
 const arrived: Arrived[] = [];
-let reply: { status?: number; events?: Event[]; body?: object } = {};
+/** The last event waits for `gate`. */
+let reply: { status?: number; events?: Event[]; body?: object; gate?: Promise<void> } = {};
 const anthropic = await serve(async (request, response) => {
   arrived.push({ headers: request.headers, text: await readText(request) });
-  const { status = 200, events = [], body } = reply;
+  const { status = 200, events = [], body, gate } = reply;
   response.writeHead(status, {
     'Content-Type': body ? 'application/json' : 'text/event-stream',
     'request-id': 'req_1',
   });
-  response.end(
-    body ? JSON.stringify(body) : events.map((each) => toServerSentEvent([each.type, each])).join(''),
-  );
+  const texts = body ? [JSON.stringify(body)] : events.map((each) => toServerSentEvent([each.type, each]));
+  response.write(texts.slice(0, -1).join(''));
+  await gate;
+  response.end(texts.at(-1));
 });
 afterAll(() => anthropic.close());
 const variables = {
@@ -303,7 +305,14 @@ describe('a reply', () => {
     const text = await refused.text();
     expect(text).not.toContain('canary of a provider');
     reply = { events: [...eventsOf([said('Hello')]).slice(0, 3), error] };
-    const broken = await (await send({ ...asked, stream: true })).text();
+    const gate = Promise.withResolvers<void>();
+    reply.gate = gate.promise;
+    const { body = null } = await send({ ...asked, stream: true });
+    let broken = '';
+    for await (const chunk of (body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream())) {
+      broken += chunk;
+      if (broken.includes('Hello')) gate.resolve();
+    }
     expect(broken).toMatch(/event: error\ndata: \{"type":"error"/);
     expect(broken).not.toContain('message_stop');
   });

@@ -50,11 +50,16 @@ export function sendAnthropicError(response: HttpResponse, raised: Failure): voi
   response.type('application/json').send(JSON.stringify(toAnthropicError(failure, requestId, betas)));
 }
 
+/** The words by which the SDK's tool runner goes on without a thread (`ThreadState`). */
+const noThreads = { error_code: 'thread_unsupported_request', unsupported: ['thread'] };
+
 /** The body that describes the failure to a caller who has sent these betas. */
 export function toAnthropicError(raised: Failure, requestId: string, betas: readonly string[] = []) {
   const failure = inBodyTerms(raised);
   const message = [describe(failure), tokenOf(failure, betas) ?? []].flat().join(' ');
-  return { type: 'error', error: { type: typeOf(statusOf(failure)), message }, request_id: requestId };
+  const isThread = failure.facts.errors?.[0]?.pointer === '/thread';
+  const error = { type: typeOf(statusOf(failure)), message, ...(isThread && { details: noThreads }) };
+  return { type: 'error', error, request_id: requestId };
 }
 
 /**

@@ -1,9 +1,11 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import { providerIds } from '../../../shared/contracts/contract.js';
+import { Failure } from '../../../shared/failures.js';
 import { invalid } from '../../../shared/validation.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { answeredBy, type Completion } from '../../chat/chat-result.js';
 import type { ReplySource } from '../../chat/reply-stream.js';
+import type { JobClass } from '../../chat/user-shares.js';
 import { recordProvider, requestIdOf } from '../../http/problem.js';
 import type { ChatApi, ChatApiDeps } from '../chat-api.js';
 import { chatIdOf, completionHeaders } from '../mount.js';
@@ -15,9 +17,9 @@ import {
   readProvider,
 } from '../request-options.js';
 import { serveChat } from '../serve.js';
-import { sendAnthropicError } from './anthropic-error.js';
+import { sendAnthropicError, stopDetailsOf } from './anthropic-error.js';
 import { bodyMark, readMessageBody } from './message-body.js';
-import { type MessageHead, toMessage } from './message-events.js';
+import { type MessageHead, toMessage, toRefusedMessage } from './message-events.js';
 import { MessageStream } from './message-stream.js';
 import { createMessageApi, schemas } from './open-api.js';
 
@@ -40,7 +42,11 @@ async function createMessage(
   recordProvider(response, provider);
   const head = (): MessageHead => ({ id: chatIdOf(response), model, tokens });
   const headers = ({ writer }: ReplySource) => ({ 'X-LLM-Provider': writer?.provider ?? provider });
-  const stream = () => ({ sink: new MessageStream({ response, head, headers }), from: undefined });
+  let sink: MessageStream | undefined;
+  const stream = () => {
+    sink = new MessageStream({ response, head, headers });
+    return { sink, from: undefined };
+  };
   const send = (completion: Completion) => {
     const message = toMessage(head(), completion);
     response
@@ -56,13 +62,30 @@ async function createMessage(
     body: { ...facts, version: readVersion(request), features: readFeatures(request) },
     images: uploads,
     reasoning: hidesThinking ? ('opaque' as const) : ('shown' as const),
+    jobClass: readClass(request),
     timeoutMs: config.CHAT_COMPATIBLE_TIMEOUT_MS,
+    queueMs: config.CHAT_COMPATIBLE_TIMEOUT_MS,
     clientTimeoutMs: isStream ? undefined : readClientTimeoutMs(request),
   };
   const unfitFor = providerIds.filter((id) => id !== 'anthropic');
   const content = { body: { value: fields, mark: bodyMark }, unfitFor };
   const form = { send, stream: isStream ? stream : undefined };
-  return serveChat(response, { content, command, applied, form }, chatService);
+  try {
+    await serveChat(response, { content, command, applied, form }, chatService);
+  } catch (error) {
+    const details = error instanceof Failure ? stopDetailsOf(error) : undefined;
+    if (details === undefined || response.headersSent) throw error;
+    if (sink) sink.refuse(details);
+    else response.json(toRefusedMessage(head(), details));
+  }
+}
+
+/** Whose work it is, as Claude Code says where it is asked to, or as its headers show. */
+function readClass(request: HttpRequest): JobClass {
+  const word = request.get('x-claude-code-request-class') ?? request.get('x-claude-1p-request-class');
+  if (word === 'auxiliary') return 'auxiliary';
+  const isAgent = word === undefined && request.get('x-claude-code-agent-id') !== undefined;
+  return isAgent || word === 'subagent' || word === 'workflow' ? 'subagent' : 'ordinary';
 }
 
 const onlyAnthropic = 'must be a model of anthropic: messages are not sent to other providers';

@@ -110,6 +110,15 @@ export class MessageEvents {
     this.emit({ type: 'message_stop' });
   }
 
+  /** Ends the message of a reply that its provider has withheld. */
+  refused(stop_details: object): void {
+    this.begin();
+    this.#close();
+    const delta = { ...noEnd, stop_reason: 'refusal', stop_details };
+    this.emit({ type: 'message_delta', delta, usage: { output_tokens: 1 } });
+    this.emit({ type: 'message_stop' });
+  }
+
   #begin(open: OpenBlock, block: Json): void {
     this.begin();
     this.#close();
@@ -204,6 +213,13 @@ export function toMessage(head: MessageHead, completion: Completion): Json {
     events.write(text);
   }
   events.done(completion);
+  return folded.message;
+}
+
+/** The whole message of a reply that its provider has withheld. */
+export function toRefusedMessage(head: MessageHead, stopDetails: object): Json {
+  const folded = new Folded();
+  new MessageEvents(head, (event) => folded.take(event)).refused(stopDetails);
   return folded.message;
 }
 

@@ -5,8 +5,13 @@ import type { Completion } from '../../chat/chat-result.js';
 import type { ReplySource } from '../../chat/reply-stream.js';
 import { EventResponse } from '../../http/event-response.js';
 import type { ReplySink } from '../serve.js';
-import { toErrorEvent } from './anthropic-error.js';
+import { stopDetailsOf, toErrorEvent } from './anthropic-error.js';
 import { type MessageEvent, MessageEvents, type MessageHead } from './message-events.js';
+
+/** Clients give up after 300 s without a byte, and proxies sooner; comments count for some of them alone. */
+const sign = { event: 'ping', data: '{"type":"ping"}' };
+/** Until then a failure can have a status, by which clients know best whether to try again; in milliseconds. */
+const earlyBeginMs = 25_000;
 
 interface MessageStreamOptions {
   response: HttpResponse;
@@ -22,7 +27,8 @@ export class MessageStream implements ReplySink {
   #message: MessageEvents | undefined;
 
   constructor(private readonly options: MessageStreamOptions) {
-    this.#events = new EventResponse(options.response);
+    const headers = () => options.headers({});
+    this.#events = new EventResponse(options.response, { sign, begin: { afterMs: earlyBeginMs, headers } });
   }
 
   get hasBegun(): boolean {
@@ -54,8 +60,17 @@ export class MessageStream implements ReplySink {
   }
 
   fail(failure: Failure): void {
+    const details = stopDetailsOf(failure);
+    if (details) return void this.refuse(details);
     const event = toErrorEvent(failure, this.options.head().id);
     this.#events.end({ event: 'error', data: JSON.stringify(event) });
+  }
+
+  /** Ends a reply that its provider has withheld, which is none of its failures here. */
+  refuse(details: object): void {
+    this.begin();
+    this.#message?.refused(details);
+    this.#events.close();
   }
 
   #send(event: MessageEvent): boolean {
