@@ -4,10 +4,10 @@ import type { AttachedRequest } from '../../../api/chat/attached-request.js';
 import { type ChatCommand, jobOwnerOf } from '../../../api/chat/chat-command.js';
 import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { type JobClass, maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
+import { maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { countAll, countUpTo, levelOfNth } from '../../../shared/queue/add-attempt.js';
+import { countAll, countUpTo, type JobClass, levelOfNth } from '../../../shared/queue/add-attempt.js';
 import { attach, command, leave } from '../../support/attached.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
