@@ -10,14 +10,17 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { WrittenContent } from '../../shared/protocol/chat-content.js';
 import type { Origin } from '../../shared/protocol/entries.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
+<<<<<<< HEAD
 import type { RequestBody } from '../../shared/protocol/request-body.js';
 import type { ShareLevel } from '../../shared/queue/add-attempt.js';
+=======
+import type { JobClass, ShareLevel } from '../../shared/queue/add-attempt.js';
+>>>>>>> m50-h1
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
 import type { Completion } from './chat-result.js';
 import type { DeltaSink, TextPosition } from './reply-stream.js';
 import type { Reservation } from './stored-answers.js';
-import type { JobClass } from './user-shares.js';
 
 /** Tells a chat whether its request may still be answered. */
 export interface Attachment {
@@ -62,7 +65,7 @@ export interface ChatCommand extends Attachment {
   waitMs?: number | undefined;
   /** How long callers of its API wait who do not say so, in milliseconds; absent means the time of our own APIs. */
   timeoutMs?: number | undefined;
-  /** How long it may wait in line, in milliseconds; absent means the time of our own APIs, as above. */
+  /** How long it may wait in line, in milliseconds; absent means the time of our own APIs. */
   queueMs?: number | undefined;
   /** How long the client itself waits for an answer to begin, in milliseconds; absent means for as long as it takes. */
   clientTimeoutMs?: number | undefined;

@@ -3,6 +3,7 @@ import type { ProviderId } from '../../shared/contracts/contract.js';
 import { Failure } from '../../shared/failures.js';
 import type { JobOwner } from '../../shared/fleet/live-pools.js';
 import {
+  type JobClass,
   levelOfNth,
   maxShareLevel,
   type ShareLevel,
@@ -31,9 +32,6 @@ export interface Place extends Disposable {
   /** Counts a reader of the chat's stream that another request began; throws `rate_limited` beyond the limit. */
   readonly joinStream: () => void;
 }
-
-/** A turn of a conversation, one of an agent that it has started, or work beside both, such as a title. */
-export type JobClass = 'ordinary' | 'subagent' | 'auxiliary';
 
 const jobClasses = ['ordinary', 'subagent', 'auxiliary'] as const;
 

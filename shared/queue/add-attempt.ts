@@ -73,6 +73,9 @@ async function recordCurrent(
 /** A user's share: 0 for a user's first outstanding job, 1 for the second, 2 up to the fourth, 3 up to the eighth, … */
 export type ShareLevel = number;
 
+/** A turn of a conversation, one of an agent that it has started, or work beside both, such as a title. */
+export type JobClass = 'ordinary' | 'subagent' | 'auxiliary';
+
 /** Reached at 32,769 outstanding jobs of a user. */
 export const maxShareLevel: ShareLevel = 16;
 

@@ -1,11 +1,11 @@
 import type { Request as HttpRequest, Response as HttpResponse } from 'express';
 import { providerIds } from '../../../shared/contracts/contract.js';
 import { Failure } from '../../../shared/failures.js';
+import type { JobClass } from '../../../shared/queue/add-attempt.js';
 import { invalid } from '../../../shared/validation.js';
 import type { AuthenticatedRequest } from '../../access/caller.js';
 import { answeredBy, type Completion } from '../../chat/chat-result.js';
 import type { ReplySource } from '../../chat/reply-stream.js';
-import type { JobClass } from '../../chat/user-shares.js';
 import { recordProvider, requestIdOf } from '../../http/problem.js';
 import type { ChatApi, ChatApiDeps } from '../chat-api.js';
 import { chatIdOf, completionHeaders } from '../mount.js';

@@ -4,10 +4,10 @@ import type { AttachedRequest } from '../../../api/chat/attached-request.js';
 import { type ChatCommand, jobOwnerOf } from '../../../api/chat/chat-command.js';
 import type { LiveChat } from '../../../api/chat/live-chat.js';
 import { LiveChats } from '../../../api/chat/live-chats.js';
-import { type JobClass, maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
+import { maxInFlightOf, UserShares } from '../../../api/chat/user-shares.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
 import type { Outcome } from '../../../shared/protocol/outcome.js';
-import { countAll, countUpTo, levelOfNth } from '../../../shared/queue/add-attempt.js';
+import { countAll, countUpTo, type JobClass, levelOfNth } from '../../../shared/queue/add-attempt.js';
 import { attach, command, leave } from '../../support/attached.js';
 
 const me = { provider: 'openai', user: 'me', isAsync: false } as const;
@@ -140,8 +140,8 @@ describe('the level of a chat that has a class', () => {
   /** So many jobs of one class come, and then so many of all end, the oldest or the newest ones. */
   const phase = fc.record({
     jobClass: fc.constantFrom(...classes),
-    comeCount: fc.integer({ min: 1, max: 60 }),
-    endCount: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 80 })),
+    comeCount: fc.integer({ min: 1, max: 150 }),
+    endCount: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 200 })),
     isOldest: fc.boolean(),
   });
   type Check = (facts: { level: number; before: number; upTo: number[] }) => void;
@@ -168,7 +168,7 @@ describe('the level of a chat that has a class', () => {
 
   /** Calls `check` after each job that comes in a random order. */
   function inAnyOrder(check: Check, jobs = phase): void {
-    const play = fc.property(fc.array(jobs, { minLength: 1, maxLength: 12 }), (order) => {
+    const play = fc.property(fc.array(jobs, { minLength: 1, maxLength: 8 }), (order) => {
       start();
       const outstanding: LiveChat[] = [];
       for (const { jobClass, comeCount, endCount, isOldest } of order) {
@@ -180,9 +180,9 @@ describe('the level of a chat that has a class', () => {
         endAllOf(outstanding.splice(isOldest ? 0 : -endCount, endCount));
       }
       endAllOf(outstanding);
-      expect(next()).toEqual([0, 4, 6]);
+      expect(shares.nextLevel(me)).toBe(0);
     });
-    fc.assert(play, { seed: 41, numRuns: 100 });
+    fc.assert(play, { seed: 41, numRuns: 200 });
   }
   /** Checks how many jobs there are up to each level. */
   const atMost =
