@@ -10,12 +10,8 @@ import type { Attempt } from '../../shared/protocol/attempts.js';
 import type { WrittenContent } from '../../shared/protocol/chat-content.js';
 import type { Origin } from '../../shared/protocol/entries.js';
 import type { ChatJob } from '../../shared/protocol/messages.js';
-<<<<<<< HEAD
 import type { RequestBody } from '../../shared/protocol/request-body.js';
-import type { ShareLevel } from '../../shared/queue/add-attempt.js';
-=======
 import type { JobClass, ShareLevel } from '../../shared/queue/add-attempt.js';
->>>>>>> m50-h1
 import type { TraceSpan } from '../../shared/runtime/tracing.js';
 import type { JobResult, NewJob } from '../fleet-link/chat-receiver.js';
 import type { Completion } from './chat-result.js';
