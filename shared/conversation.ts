@@ -1,11 +1,16 @@
 import { z } from 'zod';
 import { type Message, providerIds, type Role } from './contracts/contract.js';
 
-const textPart = z.object({ type: z.literal('text'), text: z.string() });
+/** How long what stands before a mark, with the marked part, is to be cached, where a provider takes marks. */
+export const cacheTtl = z.enum(['5m', '1h']);
+export type CacheTtl = z.output<typeof cacheTtl>;
+const cache = cacheTtl.optional();
+
+const textPart = z.object({ type: z.literal('text'), text: z.string(), cache });
 export type TextPart = z.output<typeof textPart>;
 
 /** An image that a provider fetches itself. */
-const linkedImage = z.object({ type: z.literal('image'), url: z.string() });
+const linkedImage = z.object({ type: z.literal('image'), url: z.string(), cache });
 
 /** An image whose bytes lie in the queue's store. */
 const storedImage = z.object({
@@ -15,6 +20,7 @@ const storedImage = z.object({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   /** How many bytes it has. */
   bytes: z.int().positive(),
+  cache,
 });
 
 export type ImageType = z.output<typeof storedImage>['mediaType'];
@@ -34,6 +40,7 @@ const toolCall = z.object({
   name: z.string(),
   /** The JSON text of an object, as the model wrote it, unless it was cut. */
   arguments: z.string(),
+  cache,
 });
 export type ToolCallPart = z.output<typeof toolCall>;
 
@@ -42,8 +49,10 @@ const toolResult = z.object({
   type: z.literal('tool_result'),
   /** The id of the call. */
   callId: z.string(),
-  content: z.string(),
+  /** A text, or texts and images. */
+  content: z.union([z.string(), z.array(z.union([textPart, linkedImage, storedImage])).min(1)]),
   isError: z.boolean().optional(),
+  cache,
 });
 export type ToolResultPart = z.output<typeof toolResult>;
 
@@ -97,6 +106,19 @@ export const textOf = ({ content }: Pick<Turn, 'content'>): string =>
   typeof content === 'string'
     ? content
     : content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+
+/** The text of a result; its texts stand on lines of their own. */
+export const textOfResult = ({ content }: Pick<ToolResultPart, 'content'>): string =>
+  typeof content === 'string'
+    ? content
+    : content.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n');
+
+/** The images of turns, also those in results. */
+export const imagesOf = (turns: readonly Pick<Turn, 'content'>[]): ImagePart[] =>
+  turns.flatMap(partsOf).flatMap((part) => {
+    const parts = part.type === 'tool_result' && typeof part.content !== 'string' ? part.content : [part];
+    return parts.filter((each) => each.type === 'image');
+  });
 
 // Wider than /\S/: providers refuse texts without a visible character and disagree on white space (Python's
 // `isspace` includes U+001C to U+001F, JavaScript's `\s` does not), so every invisible character counts as blank.

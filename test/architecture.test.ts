@@ -37,6 +37,7 @@ const rooms: Record<string, string[]> = {
   'shared/config': [...base, 'shared/models', 'shared/urls'],
   'shared/models': [...base, 'shared/urls'],
   'shared/prices': [...base, 'shared/config'],
+  'shared/messages-api': [...base, 'shared/models'],
   'shared/protocol': [...base, 'shared/models'],
   'shared/runtime': [...base, 'shared/config'],
   'shared/metrics': [...base, 'shared/runtime'],

@@ -1,5 +1,5 @@
 import type { ProviderId } from '../../shared/contracts/contract.js';
-import { type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
+import { type Part, partsOf, type Turn, textOf, textOfResult } from '../../shared/conversation.js';
 
 const maxCharsOfTurn = 80;
 const maxCharsOfLastUserTurn = 500;
@@ -45,7 +45,7 @@ function describe(part: Part): string {
     case 'tool_call':
       return `(call ${part.id} of ${part.name}: ${part.arguments})`;
     case 'tool_result':
-      return `(${part.isError === true ? 'error' : 'result'} of ${part.callId}: ${part.content})`;
+      return `(${part.isError === true ? 'error' : 'result'} of ${part.callId}: ${textOfResult(part)})`;
     case 'opaque':
       return '(signature)';
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { cacheTtl } from '../conversation.js';
 
 /** The longest text to stop at: a longer one is of no use. */
 const maxStopLength = 1000;
@@ -26,6 +27,7 @@ export const toolSchema = z.object({
   parameters: jsonSchema.optional(),
   /** Whether the arguments have to fit the schema. */
   strict: z.boolean().optional(),
+  cache: cacheTtl.optional(),
 });
 
 /** A tool of the caller's that the model may call. */
@@ -55,12 +57,16 @@ export const modelParametersSchema = z.object({
   maxOutputTokens: z.int().positive().optional(),
   temperature: z.number().min(0).max(2).optional(),
   topP: z.number().min(0).max(1).optional(),
+  /** How many of the likeliest tokens each one is taken from. */
+  topK: z.int().nonnegative().optional(),
   /** The reply ends before the first of these texts. */
   stop: z.array(stopSequence).min(1).max(4).optional(),
   seed: z.int().optional(),
   frequencyPenalty: z.number().min(-2).max(2).optional(),
   presencePenalty: z.number().min(-2).max(2).optional(),
   reasoningEffort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
+  /** How Claude thinks: as much as it finds right, or with a budget of tokens. */
+  thinking: z.union([z.literal('adaptive'), z.int().positive()]).optional(),
   verbosity: z.enum(['low', 'medium', 'high']).optional(),
   tools: z.array(toolSchema).min(1).max(128).optional(),
   toolChoice: toolChoiceSchema.optional(),
@@ -91,10 +97,12 @@ export const neutralValues: ModelParameters = {
 export const hints: ReadonlySet<ParameterName> = new Set<ParameterName>([
   'temperature',
   'topP',
+  'topK',
   'seed',
   'frequencyPenalty',
   'presencePenalty',
   'reasoningEffort',
+  'thinking',
   'verbosity',
   'parallelToolCalls',
 ]);

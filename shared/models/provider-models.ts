@@ -53,7 +53,8 @@ interface Signatures {
 const small = 3.75 * 1024 * 1024;
 const large = 7 * 1024 * 1024;
 
-const { maxOutputTokens, temperature, topP, stop, parallelToolCalls } = modelParametersSchema.shape;
+const { topK, thinking, ...ofOpenAi } = modelParametersSchema.shape;
+const { maxOutputTokens, temperature, topP, stop, parallelToolCalls } = ofOpenAi;
 
 /** Every provider takes these. The schemas of tools were checked when they were read, and are fitted to it. */
 const common = {
@@ -70,7 +71,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
   openai: {
     title: 'OpenAI',
     traceName: 'openai',
-    parameters: modelParametersSchema.shape,
+    parameters: ofOpenAi,
     images: { maxBytes: large, takesGif: true, fetches: true },
     hasCacheKey: true,
     signatures: { path: ['openai', 'reasoning'], bareField: undefined },
@@ -101,6 +102,9 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
       ...common,
       temperature: z.number().max(1),
       topP,
+      // These two are for Claude, and sent to no other model.
+      topK,
+      thinking,
       stop,
       reasoningEffort: claudeEffort,
       format: schemaFormat,
@@ -119,6 +123,7 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
       ...common,
       temperature,
       topP,
+      topK,
       stop,
       seed: z.int32(),
       frequencyPenalty: z.number().lt(2),

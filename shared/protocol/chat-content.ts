@@ -1,5 +1,5 @@
 import { type ProviderId, providerIds, type Target } from '../contracts/contract.js';
-import { partsOf, type Turn } from '../conversation.js';
+import { imagesOf, partsOf, type Turn } from '../conversation.js';
 import { type ChatBytes, type ChatTexts, turnsAt } from '../json/json-worker.js';
 import type { ModelParameters } from '../models/model-parameters.js';
 import { unsupportedReason } from '../models/provider-support.js';
@@ -57,7 +57,7 @@ export function unfitProviders(
   { turns }: ChatContent,
   { isStrict = false }: { isStrict?: boolean | undefined },
 ): ProviderId[] {
-  const parts = turns.flatMap(partsOf);
+  const parts = [...turns.flatMap(partsOf), ...imagesOf(turns)];
   return providerIds.filter(
     (id) =>
       parts.some((part) => unsupportedReason(id, part) !== undefined) ||

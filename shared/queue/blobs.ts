@@ -1,4 +1,11 @@
-import type { Part, StoredImage, Turn } from '../conversation.js';
+import {
+  type ImagePart,
+  imagesOf,
+  type Part,
+  type StoredImage,
+  type TextPart,
+  type Turn,
+} from '../conversation.js';
 import { Failure } from '../failures.js';
 import { type ChatJob, type JobTexts, jobTextsSchema, type LongTexts } from '../protocol/messages.js';
 import { retry, retryBriefly } from '../runtime/retry.js';
@@ -51,26 +58,28 @@ export async function writeBlob(store: BlobStore, name: BlobName, { bytes, ttlMs
   }
 }
 
-const isStoredImage = (part: Part): part is StoredImage => part.type === 'image' && 'sha256' in part;
-
 /**
  * The turns of a user's chat, their stored images with `data`; for one call, which drops it. Throws a retryable
  * `internal` if one cannot be read: it is gone, as after a crash of PostgreSQL, or the store is down.
  */
 export async function withImages(store: BlobStore, turns: readonly Turn[], user = ''): Promise<Turn[]> {
   const loaded = new Map<string, string>();
-  for (const image of turns.flatMap(storedImagesOf))
-    if (!loaded.has(image.sha256)) loaded.set(image.sha256, await readImage(store, user, image));
-  return turns.map((turn) => {
-    if (typeof turn.content === 'string') return turn;
-    const withData = (part: Part) =>
-      isStoredImage(part) ? { ...part, data: loaded.get(part.sha256) } : part;
-    return { ...turn, content: turn.content.map(withData) };
-  });
+  for (const image of imagesOf(turns))
+    if ('sha256' in image && !loaded.has(image.sha256))
+      loaded.set(image.sha256, await readImage(store, user, image));
+  const withData = <Own extends TextPart | ImagePart>(part: Own): Own =>
+    'sha256' in part ? { ...part, data: loaded.get(part.sha256) } : part;
+  return turns.map(({ role, content }) => ({
+    role,
+    content: typeof content === 'string' ? content : content.map((part) => withImagesIn(part, withData)),
+  }));
 }
 
-const storedImagesOf = ({ content }: Turn): StoredImage[] =>
-  typeof content === 'string' ? [] : content.filter(isStoredImage);
+function withImagesIn(part: Part, withData: <Own extends TextPart | ImagePart>(part: Own) => Own): Part {
+  if (part.type === 'image') return withData(part);
+  if (part.type !== 'tool_result' || typeof part.content === 'string') return part;
+  return { ...part, content: part.content.map(withData) };
+}
 
 const readImage = async (store: BlobStore, user: string, { sha256, bytes }: StoredImage) =>
   (await readBlob(store, { user, key: sha256 }, bytes)).toString('base64');

@@ -1,6 +1,15 @@
 import { expect } from 'vitest';
 import type { ProviderId } from '../../shared/contracts/contract.js';
-import { type OpaqueRole, type Part, partsOf, type Turn, textOf } from '../../shared/conversation.js';
+import {
+  type ImagePart,
+  type OpaqueRole,
+  type Part,
+  partsOf,
+  type TextPart,
+  type Turn,
+  textOf,
+  textOfResult,
+} from '../../shared/conversation.js';
 import { startPlaying } from './playing-provider.js';
 import type { ProviderCommand } from './replies.js';
 
@@ -27,11 +36,15 @@ export const turnsOf = (...contents: Turn['content'][]): Turn[] =>
 export const hello = turn('user', 'Hello');
 export const talk = (...contents: Turn['content'][]): Turn[] => [hello, ...turnsOf(...contents)];
 
-export const said = (text: string): Part => ({ type: 'text', text });
+export const said = (text: string): TextPart => ({ type: 'text', text });
 export const call = (id: string, name = 'weather', json = '{"city":"Bern"}'): Part => {
   return { type: 'tool_call', id, name, arguments: json };
 };
-export const result = (callId: string, content = callId, isError?: boolean): Part => {
+export const result = (
+  callId: string,
+  content: string | (TextPart | ImagePart)[] = callId,
+  isError?: boolean,
+): Part => {
   return { type: 'tool_result', callId, content, ...(isError && { isError }) };
 };
 /** A part as the tape keeps it, of the model that is asked; null as earlier releases kept it. */
@@ -80,7 +93,7 @@ const blocks: Record<Api, Blocks> = {
     tool_result: ({ callId, content }) => ({
       type: 'function_call_output',
       call_id: callId,
-      output: content,
+      output: inResult('responses', content),
     }),
   },
   anthropic: {
@@ -88,7 +101,8 @@ const blocks: Record<Api, Blocks> = {
     image: (image) => ({ type: 'image', source: sourceOf(image) }),
     tool_call: ({ id, name, ...own }) => ({ type: 'tool_use', id, name, input: JSON.parse(own.arguments) }),
     tool_result: ({ type, callId, content, isError }) => {
-      return { type, tool_use_id: callId, content, ...(isError && { is_error: true }) };
+      const own = { tool_use_id: callId, content: inResult('anthropic', content) };
+      return { type, ...own, ...(isError && { is_error: true }) };
     },
     opaque: ({ provider, data }) => provider === 'anthropic' && listOf(data),
   },
@@ -103,7 +117,8 @@ const blocks: Record<Api, Blocks> = {
     }),
     tool_result: ({ callId, content, isError }) => {
       const status = isError && { status: 'error' };
-      return { toolResult: { toolUseId: callId, content: [{ text: content }], ...status } };
+      const blocks = write('bedrock', partsOf({ content }));
+      return { toolResult: { toolUseId: callId, content: blocks, ...status } };
     },
     opaque: ({ provider, data }) =>
       provider === 'bedrock' && listOf(data).map((reasoningContent) => ({ reasoningContent })),
@@ -114,10 +129,16 @@ const blocks: Record<Api, Blocks> = {
       'url' in image ? undefined : { inlineData: { mimeType: image.mediaType, data: image.data } },
     tool_call: ({ name, ...own }) => ({ functionCall: { name, args: JSON.parse(own.arguments) } }),
     tool_result: ({ callId, content, isError }) => {
-      return { functionResponse: { name: callId, response: { [isError ? 'error' : 'output']: content } } };
+      const response = { [isError ? 'error' : 'output']: textOfResult({ content }) };
+      const parts = typeof content !== 'string' && write('vertexai', content.filter(isImage));
+      return { functionResponse: { name: callId, ...(parts && { parts }), response } };
     },
   },
 };
+
+const isImage = ({ type }: Part) => type === 'image';
+const inResult = (api: Api, content: string | readonly Part[]) =>
+  typeof content === 'string' ? content : write(api, content);
 
 /** Parts as an API writes them. */
 export const write = (api: Api, parts: readonly Part[]): Block[] =>

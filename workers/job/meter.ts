@@ -1,4 +1,4 @@
-import { partsOf, type Turn } from '../../shared/conversation.js';
+import { imagesOf, partsOf, type Turn, textOfResult } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import type { CallTokens } from '../../shared/protocol/entries.js';
 import { providerErrorOf } from '../providers/errors/error-classification.js';
@@ -103,8 +103,7 @@ const tokensPerImage = 1000;
 function estimateInput({ turns, parameters }: ModelRequest): number {
   const { tools } = parameters ?? {};
   const bytes = turns.reduce((sum, turn) => sum + textBytesOf(turn), tools ? byteLength(tools) : 0);
-  const images = turns.flatMap(partsOf).filter(({ type }) => type === 'image').length;
-  return Math.ceil(bytes / bytesPerToken) + images * tokensPerImage;
+  return Math.ceil(bytes / bytesPerToken) + imagesOf(turns).length * tokensPerImage;
 }
 
 const byteLength = (value: object): number => Buffer.byteLength(JSON.stringify(value));
@@ -117,7 +116,7 @@ function textBytesOf(turn: Turn): number {
       case 'tool_call':
         return sum + Buffer.byteLength(part.name) + Buffer.byteLength(part.arguments);
       case 'tool_result':
-        return sum + Buffer.byteLength(part.content);
+        return sum + Buffer.byteLength(textOfResult(part));
       default:
         return sum;
     }

@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto';
 import type { PoolConfig } from '../../shared/config/pool-config.js';
-import { type Part, partsOf, type Turn } from '../../shared/conversation.js';
+import { type ImagePart, imagesOf, partsOf, type Turn } from '../../shared/conversation.js';
 import { Failure } from '../../shared/failures.js';
 import { isFromElsewhere } from '../../shared/models/image-limits.js';
 import { isModelAllowed, outputLimitOf } from '../../shared/models/model-names.js';
@@ -30,9 +30,8 @@ export function toModelRequest(
   if (model === undefined || !isModelAllowed(model, { defaultModel, models, environment }))
     throw new Failure('invalid_request');
   const { imageHosts, userKey } = settings;
-  const isForeign = (part: Part) =>
-    imageHosts !== undefined && part.type === 'image' && isFromElsewhere(part, imageHosts);
-  if (job.turns.some((turn) => partsOf(turn).some(isForeign)))
+  const isForeign = (image: ImagePart) => imageHosts !== undefined && isFromElsewhere(image, imageHosts);
+  if (imagesOf(job.turns).some(isForeign))
     throw new Failure('invalid_request', { refusedParameter: 'images' });
   const taken = parametersFor(job.provider, job.parameters ?? {});
   const { maxOutputTokens: asked, cacheKey = ownCacheKey(job), ...parameters } = taken;
@@ -90,9 +89,7 @@ function blankEndsOf({ turns, parameters = {} }: JobTexts): FinishReason[] {
 
 /** Size of the stored images. */
 export const imageBytesOf = ({ turns }: Pick<ModelRequest, 'turns'>): number =>
-  turns
-    .flatMap((turn) => partsOf(turn))
-    .reduce((sum, part) => sum + (part.type === 'image' && 'bytes' in part ? part.bytes : 0), 0);
+  imagesOf(turns).reduce((sum, image) => sum + ('bytes' in image ? image.bytes : 0), 0);
 
 /** A part that a call can be made without. Without `reasoning` the model is asked not to think: some need that. */
 export type Omittable = ParameterName | AddedPart | 'signatures' | 'reasoning';

@@ -1,8 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { ProviderId } from '../../shared/contracts/contract.js';
 import {
+  type ImagePart,
   isBlank,
   type Part,
+  type TextPart,
   type ToolCallPart,
   type ToolResultPart,
   type Turn,
@@ -119,9 +121,13 @@ export const toFittingId = (id: string, pattern: RegExp): string =>
 export const argumentsOf = ({ arguments: text }: ToolCallPart): string =>
   toObjectText(text) ?? JSON.stringify({ _invalid: text });
 
-/** The text of a result as Claude takes it: not blank. */
-export const resultText = ({ content }: ToolResultPart): string =>
-  isBlank(content) ? '(no output)' : content;
+/** The parts of a result as Claude takes them: no blank text, and at least one part. */
+export function resultParts({ content }: ToolResultPart): (TextPart | ImagePart)[] {
+  const parts: readonly (TextPart | ImagePart)[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  const said = parts.filter((part) => part.type === 'image' || !isBlank(part.text));
+  return said.length > 0 ? said : [{ type: 'text', text: '(no output)' }];
+}
 
 /** Turns whose calls have ids of nine letters and digits, as Mistral demands: https://github.com/anomalyco/opencode/issues/1680 */
 export const withPlainIds = (turns: readonly Turn[]): Turn[] =>
@@ -163,7 +169,14 @@ export function standIn(
   const ofPart = (part: Part): Part => {
     if (part.type === 'text') return { ...part, text: short(part.text) };
     if (part.type !== 'tool_result') return part;
-    return { ...part, content: short(part.content, Math.max(minLength, parsesResultsTo + 1)) };
+    if (typeof part.content === 'string')
+      return { ...part, content: short(part.content, Math.max(minLength, parsesResultsTo + 1)) };
+    return {
+      ...part,
+      content: part.content.map((each) =>
+        each.type === 'text' ? { ...each, text: short(each.text) } : each,
+      ),
+    };
   };
   const shortened = turns.map(({ role, content }) => ({
     role,

@@ -75,7 +75,7 @@ export const unservedFields = ({ store, service_tier: tier }: CompletionBody): s
   ...(typeof tier === 'string' && !['auto', 'default', 'flex'].includes(tier) ? ['service_tier'] : []),
 ];
 
-/** The field of each parameter for the model. */
+/** The field of each parameter for the model; `topK` and `thinking` come from other APIs alone. */
 export const fieldNames = {
   maxOutputTokens: 'max_completion_tokens',
   temperature: 'temperature',
@@ -91,7 +91,9 @@ export const fieldNames = {
   parallelToolCalls: 'parallel_tool_calls',
   format: 'response_format',
   cacheKey: 'prompt_cache_key',
-} as const satisfies Record<ParameterName, keyof CompletionBody>;
+  topK: 'top_k',
+  thinking: 'thinking',
+} as const satisfies Record<ParameterName, keyof CompletionBody | 'top_k' | 'thinking'>;
 
 /** Reads the parsed JSON; throws `invalid_request` with the first error. */
 export function parseCompletionBody(body: unknown, maxMessages: number): CompletionBody {

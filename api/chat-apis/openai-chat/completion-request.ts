@@ -122,7 +122,7 @@ function readParameters(fields: CompletionBody): ModelParameters {
     verbosity: fields.verbosity,
     cacheKey: cacheKey.success ? cacheKey.data : undefined,
     ...readTools(fields),
-  } satisfies Record<ParameterName, unknown>;
+  } satisfies Record<Exclude<ParameterName, 'topK' | 'thinking'>, unknown>;
   return givenFields(given);
 }
 

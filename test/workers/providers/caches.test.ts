@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSimulator } from '../../../dev/simulator/server.js';
-import type { Turn } from '../../../shared/conversation.js';
+import type { Part, Turn } from '../../../shared/conversation.js';
 import { type BodyOptions, toBody } from '../../../workers/providers/anthropic/anthropic-body.js';
 import { toInput } from '../../../workers/providers/bedrock/bedrock-body.js';
 import { HttpClient } from '../../../workers/providers/http/http-client.js';
@@ -78,6 +78,73 @@ describe('a request of Bedrock', () => {
     expect(marksOf(own)).toBe(marks);
     expect(marksOf(own, 'off')).toBe('');
   });
+});
+
+describe("a request of Bedrock with the caller's own marks", () => {
+  const said = (text: string, cache?: '5m' | '1h'): Part => ({ type: 'text', text, ...(cache && { cache }) });
+  const point = (ttl?: '1h') => ({ cachePoint: { type: 'default', ...(ttl && { ttl }) } });
+  const marked: Partial<ProviderRequest> = {
+    parameters: { tools: [{ name: 'weather', cache: '1h' }, { name: 'clock' }] },
+    turns: [
+      { role: 'system', content: 'a' },
+      { role: 'system', content: [said('b', '1h')] },
+      { role: 'user', content: [said('Hello'), said('And?', '5m')] },
+      {
+        role: 'assistant',
+        content: [{ type: 'tool_call', id: 'a', name: 'weather', arguments: '{}', cache: '5m' }],
+      },
+      { role: 'user', content: [{ type: 'tool_result', callId: 'a', content: 'sun', cache: '5m' }] },
+    ],
+  };
+  /** The marks, and in the place of other blocks the names of their fields. */
+  function shapeOf(own: Partial<ProviderRequest>) {
+    const {
+      toolConfig,
+      system,
+      messages = [],
+    } = toInput(ask({ ...marked, ...own }), { promptCache: 'auto' });
+    const shape = (blocks: object[] = []) =>
+      blocks.map((block) => ('cachePoint' in block ? block : Object.keys(block).join()));
+    return [toolConfig?.tools, system, ...messages.map(({ content }) => content)].map(shape);
+  }
+
+  it('of Claude -> has the first four of them, with their time, and none of ours', () => {
+    expect(shapeOf({ model: 'us.anthropic.claude-opus-5' })).toEqual([
+      ['toolSpec', point('1h'), 'toolSpec'],
+      ['text', 'text', point('1h')],
+      ['text', 'text', point()],
+      ['toolUse', point()],
+      ['toolResult'],
+    ]);
+  });
+
+  it('of Nova -> has those behind texts; of another model, or one that refused them -> none', () => {
+    const bare = [['toolSpec', 'toolSpec'], ['text', 'text'], ['text', 'text'], ['toolUse'], ['toolResult']];
+    expect(shapeOf({ model: 'amazon.nova-pro-v1:0' })).toEqual([
+      ['toolSpec', 'toolSpec'],
+      ['text', 'text', point('1h')],
+      ['text', 'text', point()],
+      ['toolUse'],
+      ['toolResult'],
+    ]);
+    expect(shapeOf({ model: 'meta.llama4' })).toEqual(bare);
+    expect(shapeOf({ model: 'us.anthropic.claude-opus-5', omits: new Set(['cache']) })).toEqual(bare);
+  });
+});
+
+it.each<[string, Partial<ProviderRequest>, fields: object | undefined]>([
+  ['thinking as it likes', { parameters: { thinking: 'adaptive' } }, { thinking: { type: 'adaptive' } }],
+  ['a budget', { parameters: { thinking: 2048 } }, { thinking: { type: 'enabled', budget_tokens: 2048 } }],
+  [
+    'a budget above the limit, in words',
+    { parameters: { thinking: 2048 }, maxOutputTokens: 2000, asksThinking: true },
+    { thinking: { type: 'enabled', budget_tokens: 1999, display: 'summarized' } },
+  ],
+  ['likeliest tokens', { parameters: { topK: 40 } }, { top_k: 40 }],
+  ['nothing', {}, undefined],
+])('a request of Claude at Bedrock with %s -> has it in the words of Anthropic', (_, own, fields) => {
+  const { additionalModelRequestFields } = toInput(ask({ ...own, model: 'us.anthropic.claude-opus-5' }));
+  expect(additionalModelRequestFields).toEqual(fields);
 });
 
 describe('a request of OpenAI', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Part, Turn } from '../../../shared/conversation.js';
+import type { ImagePart, Part, Turn } from '../../../shared/conversation.js';
 import { markSystem } from '../../../shared/protocol/alternating-turns.js';
 import {
   type Api,
@@ -53,7 +53,8 @@ const markedSystems = [
   turn('user', [said('Hello'), ...marked('a\n', ' b ')]),
   ...turnsOf('Hi', [said('Go on'), ...marked('c')]),
 ];
-const png: Part = { type: 'image', mediaType: 'image/png', sha256: '', bytes: 3, data: 'AAAA' };
+const png: ImagePart = { type: 'image', mediaType: 'image/png', sha256: '', bytes: 3, data: 'AAAA' };
+const imageName = (n: number) => `[image ${n} of the results]`;
 const linked: Part = { type: 'image', url: 'https://example.org/i' };
 const results = (...ids: string[]) => ids.map((id) => result(id));
 
@@ -130,6 +131,22 @@ const rows: Record<string, Row> = {
     turns: talk([call('a'), call('b', 'clock', '{}')], [result('b'), said('And?'), result('a')]),
     openai: 'as given',
     all: talk([call('a'), call('b', 'clock', '{}')], [result('a'), result('b'), said('And?')]),
+  },
+  'images in results -> in the result, or named there and behind all results': {
+    turns: talk(
+      [call('a'), call('b')],
+      [result('a', [said('See'), png, png]), result('b', [png], true), said('And?')],
+    ),
+    all: 'as given',
+    chat: talk(
+      [call('a'), call('b')],
+      [
+        result('a', `See\n${imageName(1)}\n${imageName(2)}`),
+        result('b', imageName(3)),
+        ...[1, 2, 3].flatMap((n) => [said(imageName(n)), png]),
+        said('And?'),
+      ],
+    ),
   },
   'ids from elsewhere, failures, and blanks -> ids that it takes, and no blank text': {
     turns: withIds([oddId, id41, id64, id65], ' \n', ' ', ''),

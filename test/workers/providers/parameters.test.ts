@@ -180,6 +180,11 @@ const rows: Record<string, Row> = {
     bedrock: { outputConfig: { effort: 'xhigh' } },
     vertexai: config({ thinkingConfig: { thinkingLevel: 'XHIGH' } }),
   },
+  'likeliest tokens and thinking -> the first where it can be said, neither for a model that is not of Claude':
+    {
+      asked: { parameters: { topK: 40, thinking: 2048 } },
+      vertexai: config({ topK: 40 }),
+    },
   'a user with a hash -> it, where there is a field for it': {
     asked: { user: 'a-hash' },
     responses: { safety_identifier: 'a-hash' },

@@ -1,12 +1,12 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { z } from 'zod';
-import type { ImagePart, Part } from '../../../shared/conversation.js';
+import type { ImagePart, Part, TextPart } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { fitSchema, useOf } from '../../../shared/models/json-schema.js';
 import { claudeEffort, type ModelParameters, type Tool } from '../../../shared/models/model-parameters.js';
 import { type AlternatingTurn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from '../claude-thinking.js';
-import { argumentsOf, isCached, type ProviderRequest, resultText, toFittingId } from '../provider.js';
+import { argumentsOf, isCached, type ProviderRequest, resultParts, toFittingId } from '../provider.js';
 import { parseExactly } from '../reply/exact-json.js';
 
 /**
@@ -80,12 +80,23 @@ function toBlocks(part: Part): Anthropic.ContentBlockParam[] {
       return [{ type: 'tool_use', id: toId(id), name, input: parseExactly(argumentsOf(part)) }];
     }
     case 'tool_result': {
-      const [tool_use_id, content] = [toId(part.callId), resultText(part)];
+      const tool_use_id = toId(part.callId);
+      const content = toResultContent(resultParts(part));
       return [{ type: 'tool_result', tool_use_id, content, ...(part.isError && { is_error: true }) }];
     }
     case 'opaque':
       return read(part);
   }
+}
+
+type ResultBlock = Anthropic.TextBlockParam | Anthropic.ImageBlockParam;
+
+function toResultContent(parts: readonly (TextPart | ImagePart)[]): string | ResultBlock[] {
+  const [first] = parts;
+  if (parts.length === 1 && first?.type === 'text') return first.text;
+  return parts.map((part) =>
+    part.type === 'text' ? { type: 'text', text: part.text } : { type: 'image', source: toSource(part) },
+  );
 }
 
 const toId = (id: string): string => toFittingId(id, /^[\w-]+$/);

@@ -1,6 +1,7 @@
 import type * as Bedrock from '@aws-sdk/client-bedrock-runtime';
 import { z } from 'zod';
 import {
+  type CacheTtl,
   type ImagePart,
   type Part,
   partsOf,
@@ -9,10 +10,11 @@ import {
 } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { fitSchema, useOf } from '../../../shared/models/json-schema.js';
+import { isClaude } from '../../../shared/models/model-names.js';
 import { claudeEffort, type ModelParameters, type Tool } from '../../../shared/models/model-parameters.js';
 import { callsIn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from '../claude-thinking.js';
-import { argumentsOf, isCached, type ProviderRequest, resultText, toFittingId } from '../provider.js';
+import { argumentsOf, isCached, type ProviderRequest, resultParts, toFittingId } from '../provider.js';
 import { asNumericValue, parseExactly } from '../reply/exact-json.js';
 
 /** The SDK's type of a document does not say that it takes any JSON. */
@@ -32,32 +34,91 @@ export interface InputOptions {
 
 /** The input of Converse and ConverseStream. */
 export function toInput(request: ProviderRequest, { promptCache }: InputOptions = {}) {
-  const input = toPlainInput(request);
-  return isCached(request, promptCache) ? withCachePoints(input) : input;
+  const marks = new CallersMarks(request);
+  const input = toPlainInput(request, marks);
+  return !marks.areThere && isCached(request, promptCache) ? withCachePoints(input) : input;
 }
 
-function toPlainInput(request: ProviderRequest): Bedrock.ConverseCommandInput {
-  const { turns, model, maxOutputTokens, parameters = {}, omits, asksThinking } = request;
-  const { system, turns: alternating } = toAlternating(keepThinking(request, 'bedrock', read));
+function toPlainInput(request: ProviderRequest, marks: CallersMarks): Bedrock.ConverseCommandInput {
+  const { turns, model, maxOutputTokens, parameters = {}, omits } = request;
+  const kept = keepThinking(request, 'bedrock', read);
+  const { system, turns: alternating } = toAlternating(kept);
   const { temperature, topP, stop: stopSequences } = parameters;
   // Without a limit it is the model's own.
   const maxTokens = maxOutputTokens ?? (omits?.has('cap') ? undefined : defaultMaxTokens);
+  // In the order in which the model reads them, so that the first marks count.
+  const toolConfig = toToolConfig(turns, parameters, marks);
+  const systemTurns = kept.filter(({ role }) => role === 'system').map(partsOf);
+  const systemBlocks = system.flatMap((text, place) => [
+    { text },
+    ...marks.behind(systemTurns[place]?.at(-1)),
+  ]);
+  const messages = alternating.map((turn) => {
+    return {
+      role: turn.role,
+      content: partsOf(turn).flatMap((part) => [...toBlocks(part), ...marks.behind(part)]),
+    };
+  });
   return {
     modelId: model,
-    messages: alternating.map((turn) => ({ role: turn.role, content: partsOf(turn).flatMap(toBlocks) })),
+    messages,
     inferenceConfig: givenFields({ maxTokens, temperature, topP, stopSequences }),
-    ...(system.length > 0 && { system: system.map((text) => ({ text })) }),
-    ...(asksThinking && isClaude(model) && { additionalModelRequestFields: { thinking: summarized } }),
-    ...givenFields({ toolConfig: toToolConfig(turns, parameters), outputConfig: toOutputConfig(parameters) }),
+    ...(system.length > 0 && { system: systemBlocks }),
+    ...givenFields({
+      additionalModelRequestFields: toClaudesFields(request, maxTokens),
+      toolConfig,
+      outputConfig: toOutputConfig(parameters),
+    }),
   };
 }
 
-const isClaude = (model: string): boolean => /\bclaude\b/i.test(model);
-
 /** In the words of Anthropic's API, to which Bedrock passes them: https://github.com/theopenco/llmgateway/pull/2593 */
-const summarized = { type: 'adaptive', display: 'summarized' };
+function toClaudesFields({ model, parameters = {}, asksThinking }: ProviderRequest, maxTokens = Infinity) {
+  if (!isClaude(model)) return undefined;
+  const { topK: top_k, thinking = asksThinking ? 'adaptive' : undefined } = parameters;
+  const display = asksThinking ? 'summarized' : undefined;
+  // A budget has to be below the limit.
+  const budget = typeof thinking === 'number' ? Math.min(thinking, maxTokens - 1) : undefined;
+  const config = givenFields({
+    type: budget === undefined ? 'adaptive' : 'enabled',
+    budget_tokens: budget,
+    display,
+  });
+  const fields = givenFields({ top_k, thinking: thinking && config });
+  return Object.keys(fields).length > 0 ? fields : undefined;
+}
 
 const cachePoint = { cachePoint: { type: 'default' as const } };
+
+/**
+ * The caller's own marks, which come in the place of ours: the first four, which is the most of a request. As below, Nova
+ * takes none behind tools, calls and results, and other models none at all.
+ */
+class CallersMarks {
+  readonly areThere: boolean;
+  readonly #takesAll: boolean;
+  #left = 4;
+
+  constructor({ turns, model, parameters, omits }: ProviderRequest) {
+    const marked = [...(parameters?.tools ?? []), ...turns.flatMap(partsOf)].filter(cacheOf);
+    this.areThere = marked.length > 0;
+    this.#takesAll = isClaude(model);
+    if (omits?.has('cache') || !(this.#takesAll || isNova(model))) this.#left = 0;
+  }
+
+  /** The mark behind a part or a tool, if it has one that is sent. */
+  behind(part: Part | Tool | undefined): { cachePoint: Bedrock.CachePointBlock }[] {
+    const cache = part && cacheOf(part);
+    const isTaken =
+      this.#takesAll || (part && 'type' in part && (part.type === 'text' || part.type === 'image'));
+    if (cache === undefined || !isTaken || this.#left === 0) return [];
+    this.#left -= 1;
+    return cache === '1h' ? [{ cachePoint: { type: 'default', ttl: cache } }] : [cachePoint];
+  }
+}
+
+const cacheOf = (part: Part | Tool): CacheTtl | undefined => ('cache' in part ? part.cache : undefined);
+const isNova = (model: string): boolean => /\bnova\b/i.test(model);
 
 /**
  * The input with marks behind what is cached: tools, system, and the last turn, which is the user's. Nova refuses those
@@ -67,7 +128,7 @@ const cachePoint = { cachePoint: { type: 'default' as const } };
 function withCachePoints(input: Bedrock.ConverseCommandInput): Bedrock.ConverseCommandInput {
   const { modelId = '', messages = [], system, toolConfig } = input;
   const takesAll = isClaude(modelId);
-  if (!takesAll && !/\bnova\b/i.test(modelId)) return input;
+  if (!takesAll && !isNova(modelId)) return input;
   const { tools } = toolConfig ?? {};
   const marked = messages.map((message, place) => {
     const { content = [] } = message;
@@ -93,7 +154,10 @@ function toBlocks(part: Part): Bedrock.ContentBlock[] {
       return [{ toolUse: { toolUseId: toId(part.id), name: part.name, input } }];
     }
     case 'tool_result': {
-      const [toolUseId, content] = [toId(part.callId), [{ text: resultText(part) }]];
+      const toolUseId = toId(part.callId);
+      const content = resultParts(part).flatMap((each): Bedrock.ToolResultContentBlock[] =>
+        each.type === 'text' ? [{ text: each.text }] : toImage(each),
+      );
       return [{ toolResult: { toolUseId, content, ...(part.isError && { status: 'error' }) } }];
     }
     case 'opaque':
@@ -103,7 +167,7 @@ function toBlocks(part: Part): Bedrock.ContentBlock[] {
 
 const toId = (id: string): string => toFittingId(id, /^[\w-]{1,64}$/);
 
-function toImage(image: ImagePart): Bedrock.ContentBlock[] {
+function toImage(image: ImagePart): Bedrock.ContentBlock.ImageMember[] {
   if ('url' in image) return [];
   const format = image.mediaType.slice('image/'.length) as Bedrock.ImageFormat;
   return [{ image: { format, source: { bytes: Buffer.from(image.data ?? '', 'base64') } } }];
@@ -127,11 +191,16 @@ const toReasoning = (block: Thinking): Bedrock.ContentBlock => ({
  * Converse has no choice `none`, and wants tools wherever the conversation has calls: there they are sent, and the tape
  * refuses a call in the reply. Elsewhere they are left out.
  */
-function toToolConfig(turns: readonly Turn[], { tools = [], toolChoice }: ModelParameters) {
+function toToolConfig(
+  turns: readonly Turn[],
+  { tools = [], toolChoice }: ModelParameters,
+  marks: CallersMarks,
+) {
   const calls = callsIn(turns);
   if (toolChoice === 'none' && calls.length === 0) return undefined;
   if (tools.length === 0) return calls.length === 0 ? undefined : { tools: toolsOf(calls) };
-  return { tools: tools.map(toTool), ...givenFields({ toolChoice: toChoice(toolChoice) }) };
+  const blocks = tools.flatMap((tool) => [toTool(tool), ...marks.behind(tool)]);
+  return { tools: blocks, ...givenFields({ toolChoice: toChoice(toolChoice) }) };
 }
 
 function toTool(tool: Tool): Bedrock.Tool {

@@ -103,10 +103,12 @@ const ofCaller =
 const hintNames: readonly [ParameterName, RegExp][] = [
   ['temperature', /\btemperature\b/i],
   ['topP', /\btop_?p\b/i],
+  ['topK', /\btop_?k\b/i],
   ['seed', /\bseed\b/i],
   ['frequencyPenalty', /\b(frequency_?)?penalty\b/i],
   ['presencePenalty', /\b(presence_?)?penalty\b/i],
   ['reasoningEffort', /\b((reasoning_?)?effort|thinking[ _]?level)\b/i],
+  ['thinking', /\bthinking\.(type|budget_tokens)\b|\b(adaptive|extended) thinking\b/i],
   ['verbosity', /\bverbosity\b/i],
   ['parallelToolCalls', /\b(disable_)?parallel_tool_(calls|use)\b/i],
 ];

@@ -1,6 +1,13 @@
 import type OpenAI from 'openai';
 import { z } from 'zod';
-import { type ImagePart, type Part, partsOf, type Turn, textOf } from '../../../shared/conversation.js';
+import {
+  type ImagePart,
+  type Part,
+  partsOf,
+  type TextPart,
+  type Turn,
+  textOf,
+} from '../../../shared/conversation.js';
 import { givenFields, readJson } from '../../../shared/json/json.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../../shared/models/model-parameters.js';
 import { type ProviderRequest, toFittingId } from '../provider.js';
@@ -76,12 +83,27 @@ function thinkingOf(parts: readonly Part[], { model, omits }: ProviderRequest): 
   });
 }
 
-/** The results of calls, and then a message with all else. */
+/**
+ * The results of calls, and then a message with all else. This API takes texts alone in results
+ * (`ChatCompletionToolMessageParam`): their images come first in that message, by the names that results have for them.
+ */
 function toUser(parts: readonly Part[]): Message[] {
+  const shown: (TextPart | ImagePart)[] = [];
+  const nameImage = (image: ImagePart): string => {
+    const name = `[image ${shown.length / 2 + 1} of the results]`;
+    shown.push({ type: 'text', text: name }, image);
+    return name;
+  };
   const results = parts
     .filter((part) => part.type === 'tool_result')
-    .map(({ callId, content }): Message => ({ role: 'tool', tool_call_id: toId(callId), content }));
-  const content = parts.flatMap((part): OpenAI.Chat.ChatCompletionContentPart[] => {
+    .map(({ callId, content: given }): Message => {
+      const lines =
+        typeof given === 'string'
+          ? [given]
+          : given.map((part) => (part.type === 'text' ? part.text : nameImage(part)));
+      return { role: 'tool', tool_call_id: toId(callId), content: lines.join('\n') };
+    });
+  const content = [...shown, ...parts].flatMap((part): OpenAI.Chat.ChatCompletionContentPart[] => {
     if (part.type === 'image') return [{ type: 'image_url', image_url: { url: toUrl(part) } }];
     return part.type === 'text' && part.text !== '' ? [{ type: 'text', text: part.text }] : [];
   });

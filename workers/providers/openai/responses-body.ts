@@ -1,6 +1,14 @@
 import type OpenAI from 'openai';
 import { z } from 'zod';
-import { type OpaquePart, type Part, type Turn, textOf } from '../../../shared/conversation.js';
+import {
+  type ImagePart,
+  type OpaquePart,
+  type Part,
+  type TextPart,
+  type ToolResultPart,
+  type Turn,
+  textOf,
+} from '../../../shared/conversation.js';
 import { givenFields, readJson } from '../../../shared/json/json.js';
 import type { ReplyFormat, Tool, ToolChoice } from '../../../shared/models/model-parameters.js';
 import { type ProviderRequest, toFittingId } from '../provider.js';
@@ -104,15 +112,22 @@ function readOpaque({ role, data }: OpaquePart): { phase?: Phase; reasoning?: It
 function ofUser(parts: readonly Part[]): Item[] {
   const results = parts.flatMap((part): Item[] =>
     part.type === 'tool_result'
-      ? [{ type: 'function_call_output', call_id: toId(part.callId), output: part.content }]
+      ? [{ type: 'function_call_output', call_id: toId(part.callId), output: toOutput(part) }]
       : [],
   );
-  const content = parts.flatMap((part): OpenAI.Responses.ResponseInputContent[] => {
-    if (part.type === 'image') return [{ type: 'input_image', image_url: toUrl(part), detail: 'auto' }];
-    return part.type === 'text' && part.text !== '' ? [{ type: 'input_text', text: part.text }] : [];
-  });
+  const content = parts.flatMap((part) =>
+    part.type === 'image' || (part.type === 'text' && part.text !== '') ? [toContent(part)] : [],
+  );
   return content.length === 0 ? results : [...results, { role: 'user', content }];
 }
+
+const toContent = (part: TextPart | ImagePart) =>
+  part.type === 'image'
+    ? { type: 'input_image' as const, image_url: toUrl(part), detail: 'auto' as const }
+    : { type: 'input_text' as const, text: part.text };
+
+const toOutput = ({ content }: ToolResultPart) =>
+  typeof content === 'string' ? content : content.map(toContent);
 
 /** The API refuses longer ids. https://github.com/AnswerDotAI/fastllm/issues/45 */
 const toId = (id: string): string => toFittingId(id, /^.{1,64}$/s);

@@ -1,7 +1,14 @@
 import type * as Google from '@google/genai';
 import { FunctionCallingConfigMode } from '@google/genai';
 import { z } from 'zod';
-import { type OpaquePart, type Part, partsOf, type ToolResultPart } from '../../../shared/conversation.js';
+import {
+  imagesOf,
+  type OpaquePart,
+  type Part,
+  partsOf,
+  type ToolResultPart,
+  textOfResult,
+} from '../../../shared/conversation.js';
 import { Failure } from '../../../shared/failures.js';
 import { givenFields, readJson, readObject } from '../../../shared/json/json.js';
 import { fitSchema } from '../../../shared/models/json-schema.js';
@@ -15,7 +22,15 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
   // The model becomes part of the address; the SDK refuses only some of what does not belong there.
   if (!/^[\w.@:/-]+$/.test(model) || model.includes('..')) throw new Failure('provider_rejected');
   const { system, turns: alternating } = toAlternating(turns);
-  const { temperature, topP, stop: stopSequences, seed, frequencyPenalty, presencePenalty } = parameters;
+  const {
+    temperature,
+    topP,
+    topK,
+    stop: stopSequences,
+    seed,
+    frequencyPenalty,
+    presencePenalty,
+  } = parameters;
   const { reasoningEffort: effort, format } = parameters;
   return {
     model,
@@ -25,6 +40,7 @@ export function toBody({ turns, model, maxOutputTokens, parameters = {} }: Provi
         maxOutputTokens,
         temperature,
         topP,
+        topK,
         stopSequences,
         seed,
         frequencyPenalty,
@@ -77,7 +93,10 @@ function toContents(turns: readonly AlternatingTurn[], model: string): Google.Co
     const results = parts.filter((part) => part.type === 'tool_result');
     // No ids are sent, because models before Gemini 3 refuse them: the order says which call a result belongs to.
     const responses = results.map((result) => ({
-      functionResponse: { ...givenFields({ name: names.get(result.callId) }), response: toResponse(result) },
+      functionResponse: {
+        ...givenFields({ name: names.get(result.callId), parts: toResponseParts(result) }),
+        response: toResponse(result),
+      },
     }));
     return [responses, parts.flatMap(toUserPart)]
       .filter(({ length }) => length > 0)
@@ -129,8 +148,16 @@ function readSigned({ provider, model, data }: OpaquePart, asked: string) {
   return signature.safeParse(readJson(data)).data;
 }
 
-function toResponse({ content, isError }: ToolResultPart): Record<string, unknown> {
-  if (isError) return { error: content };
+/** Models before Gemini 3 refuse images there. https://ai.google.dev/gemini-api/docs/function-calling#multimodal */
+function toResponseParts(result: ToolResultPart): Google.Part[] | undefined {
+  const images = imagesOf([{ content: [result] }]).flatMap(toUserPart);
+  return images.length > 0 ? images : undefined;
+}
+
+function toResponse(result: ToolResultPart): Record<string, unknown> {
+  const content = textOfResult(result);
+  if (result.isError) return { error: content };
+  if (typeof result.content !== 'string') return { output: content };
   const object = content.length <= maxParsedLength ? readObject(content) : undefined;
   // These two keys have a meaning of their own in a response.
   const isResponse = object && !('output' in object) && !('error' in object);
