@@ -8,7 +8,7 @@ const maxCompared = 2000;
 
 /** The words that a text may have in quotation marks and be read on: names of our own fields, and their values. */
 const ownWords = [
-  'temperature|top_?p|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
+  'temperature|top_?[pk]|seed|((frequency|presence)_)?penalty|(reasoning_?)?effort|thinking_?level|verbosity',
   '(disable_)?parallel_tool_(calls|use)|tool_choice|max_(completion_|new_)?tokens|inputs|stream|stream_options',
   'thinking|redacted_thinking|signature|data|encrypted_content|reasoning_content|none|tool|any|system',
 ].join('|');
@@ -79,7 +79,7 @@ const fields = [
   'response_format|json_schema|schema|output_config|outputConfig|textFormat|structure|jsonSchema|response_schema',
   'include|input|output|call_id|encrypted_content|reasoning|effort|summary|max_output_tokens',
   'response_json_schema|responseJsonSchema|generation_config|generationConfig|inferenceConfig|thinking_config',
-  'temperature|top_p|seed|stop|stop_sequences|verbosity|max_tokens|max_completion_tokens|reasoning_effort',
+  'temperature|top_p|top_k|seed|stop|stop_sequences|verbosity|max_tokens|max_completion_tokens|reasoning_effort',
   'frequency_penalty|presence_penalty|parallel_tool_calls|system_instruction|tool_config|thought_signature',
 ];
 // The only character of JSON Schema's keywords with a meaning in a pattern is `$`.

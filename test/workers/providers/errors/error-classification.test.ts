@@ -170,6 +170,8 @@ describe('the text of a refusal', () => {
     topP              |                  | ${behind} \`top_p\` is deprecated for this model.
     reasoningEffort   |                  | ${behind} This model does not support the effort parameter
     reasoningEffort   |                  | Thinking level is not supported for this model.
+    thinking          |                  | «thinking.type»: adaptive thinking is not supported on this model
+    topK              |                  | \`top_k\` is deprecated for this model.
     frequencyPenalty presencePenalty |    | Penalty is not enabled for this model
     temperature       |                  | This model doesn't support the temperature field. Remove it and try again.
     signatures        |                  | «messages.1.content.0»: Invalid \`signature\` in \`thinking\` block
