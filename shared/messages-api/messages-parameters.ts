@@ -1,8 +1,7 @@
 import type { ProviderId } from '../contracts/contract.js';
 import { givenFields } from '../json/json.js';
-import { isClaude } from '../models/model-names.js';
 import type { ModelParameters } from '../models/model-parameters.js';
-import { findUnsupported, ignoredHints } from '../models/provider-support.js';
+import { findUnsupported, ignoredHints, takesParameter, takesValue } from '../models/provider-support.js';
 import { checkSchemas } from '../models/schema-bounds.js';
 import { type MessagesBody, RefusedBody } from './messages-body.js';
 import type { OfferedTools, PlacedTool } from './offered-tools.js';
@@ -24,16 +23,15 @@ export function readParameters(body: MessagesBody, context: ParametersContext): 
   const { provider, model, tools } = context;
   const offered = tools.list;
   if (offered.length > maxTools) throw new RefusedBody('/tools', `must declare at most ${maxTools} tools`);
-  const isForClaude = provider === 'bedrock' && (model === undefined || isClaude(model));
   const { tool_choice: choice, stop_sequences: stop } = body;
   const isSingle = choice && choice.type !== 'none' && choice.disable_parallel_tool_use;
   const parameters: ModelParameters = givenFields({
     temperature: body.temperature,
     topP: body.top_p,
-    topK: isForClaude || provider === 'vertexai' ? body.top_k : undefined,
+    topK: takesParameter(provider, 'topK', model) ? body.top_k : undefined,
     stop: stop?.length === 0 ? undefined : stop,
     reasoningEffort: effortOf(body, context),
-    thinking: isForClaude ? thinkingOf(body) : undefined,
+    thinking: takesParameter(provider, 'thinking', model) ? thinkingOf(body) : undefined,
     tools: offered.length > 0 ? offered.map(({ tool }) => tool) : undefined,
     toolChoice: toolChoiceOf(body, tools),
     parallelToolCalls: isSingle && offered.length > 0 ? false : undefined,
@@ -53,14 +51,19 @@ const budgets: readonly [Effort, most: number][] = [
 const isOff = ({ thinking }: MessagesBody): boolean =>
   thinking?.type === 'disabled' || thinking?.type === 'between_tools';
 
+/** The effort that stands for no thinking; a provider without one is asked as if nothing was said of it. */
+const offEffort = (provider: ProviderId): Effort | undefined =>
+  (['none', 'minimal'] as const).find((effort) => takesValue(provider, 'reasoningEffort', effort));
+
 function effortOf(body: MessagesBody, { provider, laterEffort }: ParametersContext): Effort | undefined {
+  const off = isOff(body) ? offEffort(provider) : undefined;
+  if (off) return off;
   const { thinking } = body;
-  // At Bedrock an effort may stand beside it.
-  if (isOff(body) && provider !== 'bedrock') return provider === 'vertexai' ? 'minimal' : 'none';
   const budget = thinking?.type === 'enabled' ? thinking.budget_tokens : 0;
   const [byBudget] = budgets.find(([, most]) => budget <= most) ?? ['xhigh' as const];
   const effort = laterEffort ?? body.output_config?.effort ?? (budget > 0 ? byBudget : undefined);
-  return provider === 'vertexai' && (effort === 'xhigh' || effort === 'max') ? 'high' : effort;
+  const isTooHigh = effort !== undefined && !takesValue(provider, 'reasoningEffort', effort);
+  return isTooHigh ? 'high' : effort;
 }
 
 function thinkingOf({ thinking }: MessagesBody): ModelParameters['thinking'] {
@@ -142,5 +145,5 @@ export const ignoredFields = (
 ): string[] => [
   ...ignoredHints(provider, parameters).map(fieldOfHint),
   ...(typeof body.top_k === 'number' && parameters.topK === undefined ? ['top_k'] : []),
-  ...(isOff(body) && provider === 'bedrock' ? ['thinking'] : []),
+  ...(isOff(body) && offEffort(provider) === undefined ? ['thinking'] : []),
 ];

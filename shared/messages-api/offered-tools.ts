@@ -3,12 +3,11 @@ import type { ProviderId } from '../contracts/contract.js';
 import { type CacheTtl } from '../conversation.js';
 import { givenFields } from '../json/json.js';
 import type { Tool } from '../models/model-parameters.js';
+import { providerModels } from '../models/provider-models.js';
 import { type CacheControl, RefusedBody, type ToolBody } from './messages-body.js';
 
 /** Anthropic takes longer names, and other characters. */
 const fitting = /^[A-Za-z0-9_-]{1,64}$/;
-/** Gemini's begin with a letter or an underscore (`providerModels`). */
-const fittingGemini = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 /** A name that all providers take: 51 characters at most, `_`, and 12 of the name's digest. */
 function shorten(name: string): string {
@@ -70,8 +69,9 @@ export class OfferedTools {
 
   /** The name as it is sent. Throws `RefusedBody` if that of another tool is the same. */
   sentName(name: string, pointer: string): string {
-    const pattern = this.options.provider === 'vertexai' ? fittingGemini : fitting;
-    const sent = pattern.test(name) ? name : shorten(name);
+    const { toolName } = providerModels[this.options.provider];
+    const isFit = fitting.test(name) && toolName?.pattern.test(name) !== false;
+    const sent = isFit ? name : shorten(name);
     if ((this.#originals.get(sent) ?? name) !== name)
       throw new RefusedBody(pointer, 'is too much like the name of another tool for this provider');
     this.#originals.set(sent, name);
@@ -96,7 +96,7 @@ export class OfferedTools {
     this.#offered.delete(name);
   }
 
-  /** Offers the tool of a reference and tells the model what it is: at its first reference, for a schema may be long. */
+  /** Offers the tool of a reference. Gives its description and schema, at later references its name alone. */
   refer(name: string, pointer: string): string {
     const { tool } = this.offer(name, pointer);
     const { description = '', parameters } = tool;

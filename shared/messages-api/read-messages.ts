@@ -12,7 +12,7 @@ import {
 import { isObject } from '../json/json.js';
 import { measureTree } from '../json/json-worker.js';
 import type { ModelParameters } from '../models/model-parameters.js';
-import { providerModels } from '../models/provider-models.js';
+import { type ProviderModels, providerModels } from '../models/provider-models.js';
 import { unsupportedReason } from '../models/provider-support.js';
 import {
   type CacheControl,
@@ -77,7 +77,7 @@ export function readMessages(body: unknown, options: ReadMessagesOptions): ReadM
   }
 }
 
-/** Claude Code's first block of `system`, which tells Anthropic about the client: it differs from request to request. */
+/** The block of `system` in which Claude Code tells Anthropic about itself: each of its requests has another. */
 const billingHeader = /^x-anthropic-billing-header:[^\n]*$/;
 
 /** A system text that no provider but OpenAI takes at its place, marked as Claude Code marks its own. */
@@ -102,12 +102,14 @@ class MessagesReader {
   /** Where the calls are that have no result yet, by their ids. */
   readonly #unanswered = new Map<string, string>();
   #signedValues = 0;
+  readonly #habits: ProviderModels;
 
   constructor(
     body: MessagesBody,
     private readonly options: ReadMessagesOptions,
   ) {
     const { provider, toText } = options;
+    this.#habits = providerModels[provider];
     const cacheOf = (mark: CacheControl) => this.#cacheOf(mark);
     this.tools = new OfferedTools(body.tools ?? [], { provider, cacheOf, toText });
     this.#readSystem(body.system ?? []);
@@ -123,15 +125,15 @@ class MessagesReader {
       throw new RefusedBody('/messages', 'must have a message that says something');
   }
 
-  /** Bedrock alone takes marks; a mark without a time is one for five minutes. */
+  /** A mark without a time is one for five minutes. */
   #cacheOf(mark: CacheControl): CacheTtl | undefined {
-    return this.options.provider === 'bedrock' && mark ? (mark.ttl ?? '5m') : undefined;
+    return this.#habits.takesMarks && mark ? (mark.ttl ?? '5m') : undefined;
   }
 
   #readSystem(blocks: NonNullable<MessagesBody['system']>): void {
-    const isBedrock = this.options.provider === 'bedrock';
-    const sent = blocks.filter(({ text }) => !isBlank(text) && (isBedrock || !billingHeader.test(text)));
-    const texts = isBedrock
+    const { takesMarks } = this.#habits;
+    const sent = blocks.filter(({ text }) => !isBlank(text) && (takesMarks || !billingHeader.test(text)));
+    const texts = takesMarks
       ? sent
       : sent.slice(0, 1).map((first) => {
           return { ...first, text: sent.map(({ text }) => text).join(betweenTexts) };
@@ -155,7 +157,7 @@ class MessagesReader {
   }
 
   #addSystemText(text: string, mark: CacheControl): void {
-    if (this.options.provider === 'openai') this.#add('system', [this.#toText(text, mark)]);
+    if (this.#habits.alternation === undefined) this.#add('system', [this.#toText(text, mark)]);
     else this.#add('user', [this.#toText(remind(text), mark)]);
   }
 
@@ -196,7 +198,7 @@ class MessagesReader {
 
   #toImage({ source, cache_control }: ImageBlock, at: string): ImagePart {
     const { provider, toImage } = this.options;
-    if (source.type === 'url' && !providerModels[provider].images.fetches)
+    if (source.type === 'url' && !this.#habits.images.fetches)
       throw new RefusedBody(`${at}/source/type`, 'must be base64: this provider fetches no images');
     const image = source.type === 'url' ? { type: 'image' as const, url: source.url } : toImage(source);
     if (image === undefined) throw new RefusedBody(`${at}/source`, 'is not an image of a supported type');
@@ -282,7 +284,7 @@ class MessagesReader {
 /** A name is the caller's own: shown are those that are words. */
 const word = /^\w{1,60}$/;
 
-/** The fields that were sent and not read; marks of the cache are read for Bedrock alone. */
+/** The fields that were sent and not read, with the marks of the cache where the provider takes none. */
 function unreadFields(sent: unknown, read: unknown, provider: ProviderId, path = ''): string[] {
   if (sent === read) return [];
   if (Array.isArray(sent) && Array.isArray(read))
@@ -290,7 +292,8 @@ function unreadFields(sent: unknown, read: unknown, provider: ProviderId, path =
   if (!isObject(sent) || !isObject(read)) return [];
   return Object.entries(sent).flatMap(([name, value]) => {
     const field = path === '' ? name : `${path}.${name}`;
-    const isRead = Object.hasOwn(read, name) && (name !== 'cache_control' || provider === 'bedrock');
+    const isMark = name === 'cache_control' && !providerModels[provider].takesMarks;
+    const isRead = Object.hasOwn(read, name) && !isMark;
     if (isRead) return unreadFields(value, read[name], provider, field);
     return value !== null && word.test(name) ? [field] : [];
   });

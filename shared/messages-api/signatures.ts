@@ -20,6 +20,8 @@ export const toSignature = ({ provider, model = '', data }: Signed): string =>
 
 const signing: readonly ProviderId[] = ['openai', 'bedrock', 'vertexai'];
 const maxModelLength = 2048;
+/** OpenAI's word about the text behind it. */
+const startOfPhase = '{"phase":';
 
 /**
  * The part of a signature that `toSignature` has written; undefined for any other text, such as Anthropic's own. The
@@ -34,9 +36,5 @@ export function fromSignature(text: string): OpaquePart | undefined {
   const data = Buffer.from(encoded, 'base64url').toString();
   // Node skips what is no base64url, and has U+FFFD for what is no UTF-8.
   if (Buffer.from(data).toString('base64url') !== encoded || !data.startsWith('{')) return undefined;
-  return { type: 'opaque', provider, model, data, ...(isStart(provider, data) && { role: 'start' }) };
+  return { type: 'opaque', provider, model, data, ...(data.startsWith(startOfPhase) && { role: 'start' }) };
 }
-
-/** Whether it is OpenAI's word about the text behind it. */
-const isStart = (provider: ProviderId, data: string): boolean =>
-  provider === 'openai' && data.startsWith('{"phase":');

@@ -6,9 +6,6 @@ export const modelName = /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._:/@-]{0,255}$/;
 /** The form of a pattern of such names, in which `*` stands for any characters. */
 export const modelPattern = /^[A-Za-z0-9*][A-Za-z0-9._:/@*-]{0,255}$/;
 
-/** Whether a name at Bedrock is that of one of Anthropic's models, or of a profile of one. */
-export const isClaude = (model: string): boolean => /\bclaude\b/i.test(model);
-
 /** Which models callers may name at a provider, besides its default one. */
 export interface ModelRules {
   /** The operator's own choice, which callers may always name. */

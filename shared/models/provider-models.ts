@@ -22,6 +22,16 @@ export interface ProviderModels {
   /** How turns of user and assistant alternate; absent means that they may come in any order. */
   readonly alternation?: Alternation;
   readonly signatures: Signatures;
+  /** Whether system texts stay apart and marks of the cache stand behind parts, as in Anthropic's API. */
+  readonly takesMarks?: true;
+  /** Parameters that not all of its models take. */
+  readonly ofSomeModels?: OfSomeModels;
+}
+
+/** Parameters that are sent to models of some names alone. */
+interface OfSomeModels {
+  readonly parameters: readonly ParameterName[];
+  readonly models: RegExp;
 }
 
 /** The images that a provider takes. */
@@ -102,7 +112,6 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
       ...common,
       temperature: z.number().max(1),
       topP,
-      // These two are for Claude, and sent to no other model.
       topK,
       thinking,
       stop,
@@ -114,6 +123,9 @@ export const providerModels: Record<ProviderId, ProviderModels> = {
     images: { maxBytes: small, takesGif: true, fetches: false },
     alternation: { keepsSystem: false, partsReplies: true },
     signatures: { path: ['bedrock', 'signed_thinking'], bareField: undefined },
+    takesMarks: true,
+    // Also in the names of its profiles.
+    ofSomeModels: { parameters: ['topK', 'thinking'], models: /\bclaude\b/i },
   },
   vertexai: {
     title: 'Google Vertex AI',

@@ -119,6 +119,17 @@ export function ignoredHints(provider: ProviderId, parameters: ModelParameters):
   ];
 }
 
+/** Whether the provider takes a parameter at all, as far as it is known of which model. */
+export function takesParameter(provider: ProviderId, name: ParameterName, model?: string): boolean {
+  const { parameters, ofSomeModels } = providerModels[provider];
+  const isOfSome = model !== undefined && ofSomeModels?.parameters.includes(name);
+  return parameters[name] !== undefined && (!isOfSome || ofSomeModels?.models.test(model) === true);
+}
+
+/** Whether the provider takes a parameter with this value. */
+export const takesValue = (provider: ProviderId, name: ParameterName, value: unknown): boolean =>
+  providerModels[provider].parameters[name]?.safeParse(value).success === true;
+
 /** The parameters without the hints that the provider never takes. Schemas are as they were. */
 export function parametersFor(provider: ProviderId, parameters: ModelParameters): ModelParameters {
   const ignored = new Set<string>(
@@ -139,7 +150,7 @@ const unsupportedNames = (provider: ProviderId, parameters: ModelParameters): Pa
   parameterNames.filter((name) => {
     const value = parameters[name];
     if (value === undefined || value === neutralValues[name]) return false;
-    return providerModels[provider].parameters[name]?.safeParse(value).success !== true;
+    return !takesValue(provider, name, value);
   });
 
 const parameterNames = Object.keys(modelParametersSchema.shape) as ParameterName[];

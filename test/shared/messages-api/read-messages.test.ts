@@ -295,6 +295,16 @@ const schema = { type: 'object', properties: { a: { type: 'string' } } };
 const format = { type: 'json_schema', schema };
 const sentFormat = { type: 'json_schema', name: 'response', schema };
 
+const turnedOff = (type: string): [object, Expected, Expected] => [
+  { thinking: { type }, output_config: { effort: 'low' } },
+  {
+    openai: { reasoningEffort: 'none' },
+    bedrock: { reasoningEffort: 'low' },
+    vertexai: { reasoningEffort: 'minimal' },
+  },
+  { bedrock: ['thinking'] },
+];
+
 /** Fields of the body, the parameters but for tools, and the names of what is ignored; `claude` is one at Bedrock. */
 const settings: Record<string, [body: object, parameters: Expected, ignored?: Expected]> = {
   nothing: [{}, { all: {} }],
@@ -327,41 +337,12 @@ const settings: Record<string, [body: object, parameters: Expected, ignored?: Ex
     },
     { all: { reasoningEffort: 'medium' } },
   ],
-  ...Object.fromEntries(
-    (
-      [
-        [2048, 'low'],
-        [2049, 'medium'],
-        [8192, 'medium'],
-        [32_000, 'high'],
-        [32_001, 'xhigh'],
-      ] as const
-    ).map(([budget_tokens, reasoningEffort]) => [
-      `a budget of ${budget_tokens}`,
-      [
-        { thinking: { type: 'enabled', budget_tokens } },
-        {
-          openai: { reasoningEffort },
-          bedrock: { reasoningEffort, thinking: budget_tokens },
-          vertexai: { reasoningEffort: reasoningEffort === 'xhigh' ? 'high' : reasoningEffort },
-        },
-      ] as [object, Expected],
-    ]),
-  ),
-  ...Object.fromEntries(
-    ['disabled', 'between_tools'].map((type) => [
-      `thinking that is ${type}`,
-      [
-        { thinking: { type }, output_config: { effort: 'low' } },
-        {
-          openai: { reasoningEffort: 'none' },
-          bedrock: { reasoningEffort: 'low' },
-          vertexai: { reasoningEffort: 'minimal' },
-        },
-        { bedrock: ['thinking'] },
-      ] as [object, Expected, Expected],
-    ]),
-  ),
+  'thinking that is disabled': turnedOff('disabled'),
+  'thinking between calls alone': turnedOff('between_tools'),
+  'a budget': [
+    { thinking: { type: 'enabled', budget_tokens: 9000 } },
+    { bedrock: { reasoningEffort: 'high', thinking: 9000 }, all: { reasoningEffort: 'high' } },
+  ],
   'any tool, one at a time': [
     { tools, tool_choice: { type: 'any', disable_parallel_tool_use: true } },
     { all: { toolChoice: 'required', parallelToolCalls: false } },
@@ -419,6 +400,20 @@ describe('the parameters of a body', () => {
     }
   });
 
+  it.each([
+    [2048, 'low'],
+    [2049, 'medium'],
+    [8192, 'medium'],
+    [32_000, 'high'],
+    [32_001, 'xhigh'],
+  ])('a budget of %i -> the effort %s, the highest that vertexai has at most', (budget_tokens, effort) => {
+    const found = providers.map(
+      (provider) =>
+        read(provider, { thinking: { type: 'enabled', budget_tokens } }).parameters.reasoningEffort,
+    );
+    expect(found).toEqual([effort, effort, effort === 'xhigh' ? 'high' : effort]);
+  });
+
   it('those of Claude for another model at bedrock -> ignored, and what says the same elsewhere stays', () => {
     const body = { top_k: 4, thinking: { type: 'enabled', budget_tokens: 9000 } };
     const { parameters, ignored } = read('bedrock', body, { model: 'amazon.nova-pro-v1:0' });
@@ -431,127 +426,71 @@ const inMessage = (...blocks: unknown[]) => ({ messages: [user(blocks)] });
 const many = (amount: number, of = (n: number): unknown => tool(`t${n}`)) =>
   Array.from({ length: amount }, (_, n) => of(n));
 
-/** What is refused, with its pointer and a part of what is said. */
-const refusals: Record<string, [body: object, pointer: string, detail?: string]> = {
-  'a tool of a type': [
-    { tools: [tool('a'), { type: 'advisor_20260301', name: 'advisor' }] },
-    '/tools/1/type',
-    "Input tag 'advisor_20260301'",
-  ],
-  'a tool of an odd type': [{ tools: [tool('a', { type: '<b>' })] }, '/tools/0/type', 'must be custom'],
-  'a document': [
-    inMessage({ type: 'document', source: {} }),
-    '/messages/0/content/0/type',
-    'document is not supported',
-  ],
-  'a search result': [inMessage({ type: 'search_result' }), '/messages/0/content/0/type', 'search_result'],
-  'a document in a result': [
-    { messages: called([{ type: 'document' }]) },
-    '/messages/2/content/0/content/0/type',
-    'document',
-  ],
-  'a block of a server tool': [
-    { messages: [hello, assistant([{ type: 'server_tool_use' }])] },
-    '/messages/1/content/0/type',
-    'server_tool_use',
-  ],
-  citations: [
-    inMessage({ ...block('a'), citations: [{}] }),
-    '/messages/0/content/0/citations',
-    'not supported',
-  ],
-  'servers of MCP': [{ mcp_servers: [{ url: 'x' }] }, '/mcp_servers', 'not supported'],
-  safeguards: [{ safeguards: {} }, '/safeguards', 'not supported'],
-  'a picture that is a file': [
-    inMessage({ type: 'image', source: { type: 'file', file_id: 'f' } }),
-    '/messages/0/content/0/source/type',
-    'file',
-  ],
-  'a picture that is none': [
-    inMessage({ ...picture, source: { ...picture.source, data: 'none' } }),
-    '/messages/0/content/0/source',
-  ],
-  'a picture in a reply': [
-    { messages: [hello, assistant([picture])] },
-    '/messages/1/content/0/type',
-    'image',
-  ],
-  'more tools than 128': [{ tools: many(129) }, '/tools', '128'],
-  'two tools of a name': [{ tools: [tool('a'), tool('a')] }, '/tools/1/name'],
-  'a schema that is none': [
-    { tools: [{ name: 'a', input_schema: [] }] },
-    '/tools/0/input_schema',
-    'must be an object',
-  ],
-  'a schema that is too deep': [
-    { tools: [tool('a', { input_schema: deep(40) })] },
-    '/tools/0/input_schema',
-    'nested',
-  ],
-  'a reference in a schema to elsewhere': [
-    {
-      tools: [tool('late', { defer_loading: true, input_schema: { $ref: 'http://x/~' } }), tool('a')],
-      messages: called([refer('late')]),
-    },
+const replied = (...blocks: unknown[]) => ({ messages: [hello, assistant(blocks)] });
+const behind = (content: unknown, ...messages: unknown[]) => ({
+  messages: [...called(content), ...messages],
+});
+const asked = (...messages: unknown[]) => ({ messages: [hello, assistant([use('a')]), ...messages] });
+const [first, second] = ['/messages/0/content/0', '/messages/1/content/0'];
+const imageOf = (source: object) => inMessage({ type: 'image', source });
+const [typed, odd] = [{ type: 'advisor_20260301', name: 'advisor' }, tool('a', { type: '<b>' })];
+const elsewhere = tool('late', { defer_loading: true, input_schema: { $ref: 'http://x/~' } });
+
+/** Bodies that are refused, the place, and a part of the detail. */
+const refusals: [body: object, pointer: string, detail: string][] = [
+  [{ tools: [tool('a'), typed] }, '/tools/1/type', "Input tag 'advisor_20260301'"],
+  [{ tools: [odd] }, '/tools/0/type', 'must be custom'],
+  [inMessage({ type: 'document', source: {} }), `${first}/type`, 'document is not supported'],
+  [inMessage({ type: 'search_result' }), `${first}/type`, 'search_result is not supported'],
+  [behind([{ type: 'document' }]), '/messages/2/content/0/content/0/type', 'document is not supported'],
+  [replied({ type: 'server_tool_use' }), `${second}/type`, 'server_tool_use is not supported'],
+  [inMessage({ ...block('a'), citations: [{}] }), `${first}/citations`, 'not supported'],
+  [{ mcp_servers: [{ url: 'x' }] }, '/mcp_servers', 'not supported'],
+  [{ safeguards: {} }, '/safeguards', 'not supported'],
+  [imageOf({ type: 'file', file_id: 'f' }), `${first}/source/type`, 'file is not supported'],
+  [imageOf({ ...picture.source, data: 'none' }), `${first}/source`, 'is not an image'],
+  [replied(picture), `${second}/type`, 'image is not supported'],
+  [{ tools: many(129) }, '/tools', 'at most 128'],
+  [{ tools: [tool('a'), tool('a')] }, '/tools/1/name', 'another tool'],
+  [{ tools: [{ name: 'a', input_schema: [] }] }, '/tools/0/input_schema', 'must be an object'],
+  [{ tools: [tool('a', { input_schema: deep(40) })] }, '/tools/0/input_schema', 'nested'],
+  [
+    { ...behind([refer('late')]), tools: [elsewhere, tool('a')] },
     '/tools/0/input_schema/$ref',
+    'same schema',
   ],
-  'more than four texts to stop at': [
-    { stop_sequences: ['1', '2', '3', '4', '5'] },
-    '/stop_sequences',
-    'at most 4',
+  [{ stop_sequences: ['1', '2', '3', '4', '5'] }, '/stop_sequences', 'at most 4'],
+  [{ output_config: { effort: 'turbo' } }, '/output_config/effort', 'one of'],
+  [{ thinking: { type: 'deep' } }, '/thinking/type', 'deep is not supported'],
+  [{ tools, tool_choice: { type: 'tool', name: 'b' } }, '/tool_choice/name', 'one of the tools'],
+  [{ tool_choice: { type: 'any' } }, '/tool_choice', 'no tools'],
+  [behind([refer('x')]), '/messages/2/content/0/content/0/tool_name', 'name of a tool'],
+  [
+    { messages: [hello, system([{ type: 'tool_removal', tool: { type: 'tool_reference', name: 'x' } }])] },
+    `${second}/tool/name`,
+    'name of a tool',
   ],
-  'an unknown effort': [{ output_config: { effort: 'turbo' } }, '/output_config/effort'],
-  'unknown thinking': [{ thinking: { type: 'deep' } }, '/thinking/type', 'deep'],
-  'a choice that is not offered': [{ tools, tool_choice: { type: 'tool', name: 'b' } }, '/tool_choice/name'],
-  'a forced choice without tools': [{ tool_choice: { type: 'any' } }, '/tool_choice'],
-  'a reference to no tool': [{ messages: called([refer('x')]) }, '/messages/2/content/0/content/0/tool_name'],
-  'a removal of no tool': [
-    { messages: [hello, system([{ type: 'tool_removal', tool: refer('x') }])] },
-    '/messages/1/content/0/tool/name',
-  ],
-  'a call without a result': [
-    { messages: [hello, assistant([use('a')]), user('b')] },
-    '/messages/1/content/0',
-    'no result',
-  ],
-  'a reply before the result': [
-    { messages: [hello, assistant([use('a')]), hello, assistant('b')] },
-    '/messages/1/content/0',
-    'no result',
-  ],
-  'a system turn before the result': [
-    { messages: [hello, assistant([use('a')]), system('b')] },
-    '/messages/1/content/0',
-    'no result',
-  ],
-  'a result without a call': [inMessage(result('a')), '/messages/0/content/0/tool_use_id'],
-  'a second result': [
-    { messages: [...called('x'), user([result('a')])] },
-    '/messages/3/content/0/tool_use_id',
-  ],
-  'a second call of an id': [
-    { messages: [...called('x'), assistant([use('a')])] },
-    '/messages/3/content/0/id',
-  ],
-  'blanks alone': [{ system: 'a', messages: [user(' \n')] }, '/messages'],
-  'a role that is none': [{ messages: [{ role: 'tool', content: 'a' }] }, '/messages/0/role', 'must be user'],
-  'messages of wrong types': [{ messages: [null] }, '/messages/0', 'must be an object'],
-  'content of a wrong type': [{ messages: [user(1)] }, '/messages/0/content', 'must be an array'],
-  'content that is missing': [{ messages: [{ role: 'user' }] }, '/messages/0/content', 'is required'],
-  'a mark of a wrong type': [{ cache_control: 'ephemeral' }, '/cache_control', 'must be an object'],
-  'a call with a text': [
-    { messages: [assistant([use('a', 'read', 'x')])] },
-    '/messages/0/content/0/input',
-    'an object',
-  ],
-};
+  [asked(user('b')), second, 'no result'],
+  [asked(user('b'), assistant('c')), second, 'no result'],
+  [asked(system('b')), second, 'no result'],
+  [inMessage(result('a')), `${first}/tool_use_id`, 'not the id of a call'],
+  [behind('x', user([result('a')])), '/messages/3/content/0/tool_use_id', 'not the id of a call'],
+  [behind('x', assistant([use('a')])), '/messages/3/content/0/id', 'another call'],
+  [{ system: 'a', messages: [user(' \n')] }, '/messages', 'says something'],
+  [{ messages: [{ role: 'tool', content: 'a' }] }, '/messages/0/role', 'must be user'],
+  [{ messages: [null] }, '/messages/0', 'must be an object'],
+  [{ messages: [user(1)] }, '/messages/0/content', 'must be an array'],
+  [{ messages: [{ role: 'user' }] }, '/messages/0/content', 'is required'],
+  [{ cache_control: 'ephemeral' }, '/cache_control', 'must be an object'],
+  [replied(use('a', 'read', 'x')), `${second}/input`, 'an object'],
+];
 
 function deep(levels: number): object {
   return levels === 0 ? {} : { not: deep(levels - 1) };
 }
 
 describe('what a provider cannot do', () => {
-  it.each(Object.entries(refusals))('%s -> refused at its place', (_, [body, pointer, detail = '']) => {
+  it.each(refusals)('%.60j -> refused at %s: %s', (body, pointer, detail) => {
     for (const provider of providers) {
       const { refusal, ...others } = read(provider, body);
       expect([provider, refusal?.pointer]).toEqual([provider, pointer]);

@@ -10,8 +10,8 @@ import {
 } from '../../../shared/conversation.js';
 import { givenFields } from '../../../shared/json/json.js';
 import { fitSchema, useOf } from '../../../shared/models/json-schema.js';
-import { isClaude } from '../../../shared/models/model-names.js';
 import { claudeEffort, type ModelParameters, type Tool } from '../../../shared/models/model-parameters.js';
+import { takesParameter } from '../../../shared/models/provider-support.js';
 import { callsIn, toAlternating } from '../../../shared/protocol/alternating-turns.js';
 import { keepThinking, readerOf } from '../claude-thinking.js';
 import { argumentsOf, isCached, type ProviderRequest, resultParts, toFittingId } from '../provider.js';
@@ -88,11 +88,13 @@ function toClaudesFields({ model, parameters = {}, asksThinking }: ProviderReque
   return Object.keys(fields).length > 0 ? fields : undefined;
 }
 
+const isClaude = (model: string): boolean => takesParameter('bedrock', 'thinking', model);
+
 const cachePoint = { cachePoint: { type: 'default' as const } };
 
 /**
- * The caller's own marks, which come in the place of ours: the first four, which is the most of a request. As below, Nova
- * takes none behind tools, calls and results, and other models none at all.
+ * The caller's own marks, which replace those of `withCachePoints`. A request may have four, so the first four are
+ * sent. Nova takes none behind tools, calls and results, and other models take none at all.
  */
 class CallersMarks {
   readonly areThere: boolean;
