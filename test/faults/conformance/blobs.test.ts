@@ -53,6 +53,11 @@ describeStores('images in a $kind store', createRecordingLog().log, (shared) => 
       const data = image.bytes.toString('base64');
       expect(loaded).toEqual(ask({ ...image.part, data }, { ...image.part, data }));
       expect(dataOf(turns)).toEqual([]);
+      const inResult = (part: StoredImage): Turn[] => [
+        { role: 'user', content: [{ type: 'tool_result', callId: 'a', content: [part] }] },
+      ];
+      const loadedInResult = await withImages(shared.another.blobs, inResult(image.part), user);
+      expect(loadedInResult).toEqual(inResult({ ...image.part, data }));
     },
   );
 

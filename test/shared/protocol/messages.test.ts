@@ -154,6 +154,12 @@ describe('chatJobSchema', () => {
       block,
       { type: 'tool_call', id: 'a', name: 'f', arguments: '{}' },
       { type: 'tool_result', callId: 'a', content: '', isError: true },
+      {
+        type: 'tool_result',
+        callId: 'b',
+        content: [{ type: 'image', url: 'https://example.org/i' }],
+        cache: '1h',
+      },
     ];
     expect(withParts(...parts).data?.turns).toEqual([{ role: 'user', content: parts }]);
     expect(withParts({ type: 'audio', url: 'x' }).success).toBe(false);

@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { parseConfig } from '../../../shared/config/config.js';
 import { type PoolConfig, poolConfig } from '../../../shared/config/pool-config.js';
 import type { ProviderId } from '../../../shared/contracts/contract.js';
-import type { ImagePart, Turn } from '../../../shared/conversation.js';
+import type { ImagePart, Part, Turn } from '../../../shared/conversation.js';
 import type { ModelParameters } from '../../../shared/models/model-parameters.js';
 import { parametersFor } from '../../../shared/models/provider-support.js';
-import { toModelRequest } from '../../../workers/job/model-request.js';
+import { imageBytesOf, toModelRequest } from '../../../workers/job/model-request.js';
 import { poolSettings } from '../../support/chat-jobs.js';
 
 /** Whether a worker with these variables asks the provider for an image at this address. */
-function mayFetch(image: ImagePart, variables: Record<string, string>, provider: ProviderId): boolean {
+function mayFetch(part: Part, variables: Record<string, string>, provider: ProviderId): boolean {
   const keys = { OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x', REDIS_URL: 'redis://localhost' };
   const settings = poolConfig(parseConfig({ ...keys, ...variables }, 'worker'), provider);
-  const job = { provider, model: 'm', user: 'M', turns: [{ role: 'user' as const, content: [image] }] };
+  const job = { provider, model: 'm', user: 'M', turns: [{ role: 'user' as const, content: [part] }] };
   try {
     return toModelRequest(job, settings).turns.length === 1;
   } catch (error) {
@@ -47,13 +47,21 @@ describe.each(['openai', 'anthropic'] as const)('an image for %s', (provider) =>
     ['images.example.org', at('https://evil.example/images.example.org'), false],
     ['*.example.org:8443', at('https://images.example.org:8443/cat.png'), true],
   ])('another server is asked, and IMAGE_HOSTS is %s -> of %j sent: %s', (hosts, image, isSent) => {
-    expect(mayFetch(image, { ...elsewhere, ...(hosts && { IMAGE_HOSTS: hosts }) }, provider)).toBe(isSent);
+    const variables = { ...elsewhere, ...(hosts && { IMAGE_HOSTS: hosts }) };
+    const inResult: Part = { type: 'tool_result', callId: 'a', content: [image] };
+    expect([image, inResult].map((part) => mayFetch(part, variables, provider))).toEqual([isSent, isSent]);
   });
 });
 
 it('the simulator plays the provider -> any host', () => {
   const variables = { SIMULATOR_URL: 'http://127.0.0.1:1', OPENAI_BASE_URL: 'https://llm.example/v1' };
   expect(poolConfig(parseConfig(variables, 'config'), 'openai').imageHosts).toBeUndefined();
+});
+
+it('images of the user and in results -> the bytes of both', () => {
+  const image: ImagePart = { type: 'image', mediaType: 'image/png', sha256: 'a'.repeat(64), bytes: 3 };
+  const result: Part = { type: 'tool_result', callId: 'a', content: [{ type: 'text', text: 'See' }, image] };
+  expect(imageBytesOf({ turns: [{ role: 'user', content: [result, image] }] })).toBe(6);
 });
 
 describe('the request of a job', () => {
